@@ -1,0 +1,5 @@
+module github.com/newos4/relay
+
+go 1.26.0
+
+require github.com/go-json-experiment/json v1.27.2 // indirect

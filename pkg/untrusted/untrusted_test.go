@@ -38,7 +38,7 @@ func TestVisible(t *testing.T) {
 		"keycap":              {"1️⃣", "1️⃣"},
 		"skin tone":           {"👍🏽", "👍🏽"},
 		"chinese":             {"你好，世界。", "你好，世界。"},
-		"persian with joiner": {"می‌خواهم", "می‌خواهم"},
+		"persian with joiner": {"می\u200cخواهم", "می\u200cخواهم"},
 		"double joiner":       {"é\u200d\u200dé", "é⟦U+200D⟧⟦U+200D⟧é"},
 		"combining":           {"e\u0301", "e\u0301"},
 	} {
@@ -58,10 +58,10 @@ func TestFirstLine(t *testing.T) {
 		"one":            "one",
 		"\n\n two\nmore": "two…",
 		"0123456789abc":  "012345678…",
-		"a\tb":           "a⟦U+0009…",
+		"a\tb":           "a⟦U+0009⟧b",
 		"界界界界界界界界界界":     "界界界界界界界界界界",
 	} {
-		if got := untrusted.FirstLine(in, 10); got != want && !strings.HasPrefix(in, "a\t") {
+		if got := untrusted.FirstLine(in, 10); got != want {
 			t.Errorf("FirstLine(%q) = %q, want %q", in, got, want)
 		}
 		if n := len([]rune(untrusted.FirstLine(in, 10))); n > 10 {

@@ -80,9 +80,6 @@ func Parse(id ThreadID, data []byte) (t *Thread, canonical bool, err error) {
 	if *wire.Thread != string(id) {
 		return nil, false, corrupt(fmt.Sprintf("it holds the thread id %q", *wire.Thread))
 	}
-	if len(*wire.Messages) == 0 {
-		return nil, false, corrupt("it holds no message")
-	}
 	t = &Thread{id: id, index: make([]entry, 0, len(*wire.Messages)), body: make([]byte, 0, len(data))}
 	seen := make(map[string]bool, len(*wire.Messages))
 	for i, w := range *wire.Messages {
@@ -158,6 +155,15 @@ func (t *Thread) Encode() []byte {
 	out = append(out, head...)
 	out = append(out, t.body...)
 	return append(out, fileTail...)
+}
+
+// Size returns roughly how many bytes of memory the thread takes.
+func (t *Thread) Size() int {
+	if t == nil {
+		return 0
+	}
+	const perEntry = 16
+	return len(t.body) + perEntry*cap(t.index)
 }
 
 // Whole reports whether the thread holds the bytes of every message.
@@ -289,19 +295,21 @@ func (t *Thread) Append(id ThreadID, m Message, now int64, keep Retention) (*Thr
 	return grown, nil
 }
 
-// Prune returns the thread without what the retention drops at now, and how
-// many messages went. It returns nil when none is left. The thread must be
-// whole; written is when its file was last written. Both are in milliseconds.
-func (t *Thread) Prune(now, written int64, keep Retention) (*Thread, int) {
-	drop := max(t.expired(now, written, keep.MaxAge), len(t.index)-keep.Messages)
-	if drop <= 0 {
-		return t, 0
+// Excess returns how many of the oldest messages the retention drops at now,
+// and whether nothing is left then. written is when the thread's file was last
+// written. Both times are in milliseconds.
+func (t *Thread) Excess(now, written int64, keep Retention) (drop int, gone bool) {
+	if len(t.index) == 0 {
+		return 0, written < now-keep.MaxAge.Milliseconds()
 	}
-	if drop >= len(t.index) {
-		return nil, len(t.index)
-	}
+	drop = max(t.expired(now, written, keep.MaxAge), len(t.index)-keep.Messages, 0)
+	return drop, drop == len(t.index)
+}
+
+// Drop returns the thread, which must be whole, without its oldest n messages.
+func (t *Thread) Drop(n int) *Thread {
 	t.mustBeWhole()
-	return t.from(t.id, drop, 0), drop
+	return t.from(t.id, n, 0)
 }
 
 // from returns a copy of the thread without its oldest drop messages, with room

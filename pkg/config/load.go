@@ -1,0 +1,239 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+	"go.yaml.in/yaml/v3"
+)
+
+// Source says where the values come from.
+type Source struct {
+	// File is the YAML file that the caller was told to read; it must exist.
+	// Empty means DefaultFile, which may be missing.
+	File string
+	// DefaultFile stands in for [DefaultFile]; tests set it.
+	DefaultFile string
+	// Env is the environment, as of [os.Environ].
+	Env []string
+	// Flags are flags by key. One that the user did not give counts for nothing.
+	Flags map[string]*pflag.Flag
+}
+
+// Error lists everything that is wrong with a configuration.
+type Error struct {
+	// Problems names, each in a line, key, value and reason.
+	Problems []string
+}
+
+// Error returns all problems, one a line when there are several.
+func (e *Error) Error() string {
+	if len(e.Problems) == 1 {
+		return "configuration: " + e.Problems[0]
+	}
+	return fmt.Sprintf("configuration: %d problems:\n  %s", len(e.Problems), strings.Join(e.Problems, "\n  "))
+}
+
+const envPrefix = "RELAYD_"
+
+func envName(key string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
+}
+
+// Load returns the effective configuration, or an [*Error] with everything that
+// is wrong with it.
+func Load(source Source) (*Config, error) {
+	c := new(Config)
+	l := &loader{options: c.Options(), viper: viper.New(), origin: make(map[string]string)}
+	for _, o := range l.options {
+		l.viper.SetDefault(o.Key, o.Default)
+	}
+	// Each later layer covers the ones before it.
+	l.readFile(source)
+	l.readEnv(source.Env)
+	l.bindFlags(source.Flags)
+	l.assign()
+	if len(l.problems) > 0 {
+		return nil, &Error{Problems: l.problems}
+	}
+	return c, nil
+}
+
+type loader struct {
+	options  []Option
+	viper    *viper.Viper
+	origin   map[string]string // where a key's value came from, for messages
+	problems []string
+}
+
+func (l *loader) problem(format string, args ...any) {
+	l.problems = append(l.problems, fmt.Sprintf(format, args...))
+}
+
+func (l *loader) option(key string) *Option {
+	i := slices.IndexFunc(l.options, func(o Option) bool { return o.Key == key })
+	if i < 0 {
+		return nil
+	}
+	return &l.options[i]
+}
+
+func (l *loader) readFile(source Source) {
+	path, optional := source.File, false
+	if path == "" {
+		path, optional = source.DefaultFile, true
+	}
+	if path == "" {
+		path = DefaultFile
+	}
+	data, err := os.ReadFile(path)
+	if optional && errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		l.problem("%v", err)
+		return
+	}
+	var tree map[string]any
+	if err := yaml.Unmarshal(data, &tree); err != nil {
+		l.problem("%s: %s", path, strings.TrimPrefix(err.Error(), "yaml: "))
+		return
+	}
+	l.mergeFile(path, "", tree)
+}
+
+// mergeFile takes the keys of one level of the file. Viper would fold their
+// case and pass over unknown ones, so they are checked first, as they stand.
+func (l *loader) mergeFile(path, prefix string, tree map[string]any) {
+	for _, name := range slices.Sorted(maps.Keys(tree)) {
+		key, value := prefix+name, tree[name]
+		o := l.option(key)
+		switch sub, isMap := value.(map[string]any); {
+		case o == nil && isMap && l.isSection(key):
+			l.mergeFile(path, key+".", sub)
+		case o == nil && value == nil && l.isSection(key):
+			// A section whose lines are all commented out.
+		case o == nil:
+			l.problem("%s: unknown key in %s%s", key, path, l.hint(key))
+		case isMap:
+			l.problem("%s: is a section in %s and should be a value", key, path)
+		default:
+			l.merge(o, value, path)
+		}
+	}
+}
+
+// merge lays a value over what earlier layers said.
+func (l *loader) merge(o *Option, value any, origin string) {
+	text, err := scalar(value, o.IsList)
+	if err != nil {
+		l.problem("%s: %v in %s", o.Key, err, origin)
+		return
+	}
+	tree := map[string]any{}
+	leaf := tree
+	parts := strings.Split(o.Key, ".")
+	for _, part := range parts[:len(parts)-1] {
+		next := map[string]any{}
+		leaf[part], leaf = next, next
+	}
+	leaf[parts[len(parts)-1]] = text
+	if err := l.viper.MergeConfigMap(tree); err != nil {
+		l.problem("%s: %v in %s", o.Key, err, origin)
+		return
+	}
+	l.origin[o.Key] = origin
+}
+
+// scalar returns a YAML value as text; a list becomes its items with commas.
+func scalar(value any, isList bool) (string, error) {
+	switch v := value.(type) {
+	case nil:
+		return "", nil
+	case string, bool, int, int64, uint64, float64:
+		return fmt.Sprint(v), nil
+	case []any:
+		if !isList {
+			return "", errors.New("is a list and should be one value")
+		}
+		items := make([]string, len(v))
+		for i, item := range v {
+			text, err := scalar(item, false)
+			if err != nil {
+				return "", err
+			}
+			items[i] = text
+		}
+		return strings.Join(items, ","), nil
+	}
+	return "", fmt.Errorf("has a value of the unusable kind %T", value)
+}
+
+func (l *loader) readEnv(env []string) {
+	for _, entry := range env {
+		name, value, _ := strings.Cut(entry, "=")
+		if !strings.HasPrefix(name, envPrefix) {
+			continue
+		}
+		i := slices.IndexFunc(l.options, func(o Option) bool { return o.Env() == name })
+		if i < 0 {
+			l.problem("%s: unknown variable in the environment", name)
+			continue
+		}
+		l.merge(&l.options[i], value, name)
+	}
+}
+
+func (l *loader) bindFlags(flags map[string]*pflag.Flag) {
+	for key, flag := range flags {
+		if err := l.viper.BindPFlag(key, flag); err != nil {
+			l.problem("%s: %v", key, err)
+		}
+		if flag.Changed {
+			l.origin[key] = "--" + flag.Name
+		}
+	}
+}
+
+// assign parses every value into the Config that the options are bound to.
+func (l *loader) assign() {
+	for _, o := range l.options {
+		text := l.viper.GetString(o.Key)
+		err := o.value.Set(text)
+		if err == nil {
+			continue
+		}
+		origin := l.origin[o.Key]
+		if origin == "" {
+			origin = "the default"
+		}
+		l.problem("%s: %q %v (from %s)", o.Key, text, err, origin)
+	}
+}
+
+func (l *loader) isSection(key string) bool {
+	return slices.ContainsFunc(l.options, func(o Option) bool { return strings.HasPrefix(o.Key, key+".") })
+}
+
+// hint names the key that was probably meant: the one that reads the same but
+// for case, separators, a plural or its section.
+func (l *loader) hint(key string) string {
+	fold := func(key string) string {
+		key = strings.ToLower(key[strings.LastIndexByte(key, '.')+1:])
+		return strings.TrimSuffix(strings.NewReplacer("-", "", "_", "").Replace(key), "s")
+	}
+	singular := func(key string) string { return strings.Replace(fold(key), "proxie", "proxy", 1) }
+	for _, o := range l.options {
+		if singular(o.Key) == singular(key) {
+			return "; did you mean " + o.Key + "?"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,105 @@
+package config
+
+import (
+	"time"
+
+	"github.com/robfig/cron/v3"
+)
+
+// Option describes one key.
+type Option struct {
+	// Key is the name in the file, with a dot between section and name.
+	Key string
+	// Doc says in one or more sentences what the key means, with its unit.
+	Doc string
+	// Default is the default as it would stand in the file.
+	Default string
+	// IsList reports that the file may hold a list; elsewhere its items are
+	// separated by commas.
+	IsList bool
+
+	value value
+}
+
+// Env is the name of the environment variable for the key.
+func (o Option) Env() string { return envName(o.Key) }
+
+// Value is the effective value as it would stand in the file.
+func (o Option) Value() string { return o.value.String() }
+
+// value parses and prints one setting in its place in a Config.
+type value interface {
+	Set(string) error
+	String() string
+}
+
+// Options returns every key, bound to c, in the order in which they are
+// documented.
+func (c *Config) Options() []Option {
+	day := 24 * time.Hour
+	return []Option{
+		{Key: "root", Default: "/var/lib/relayd", value: pathValue{&c.Root, false},
+			Doc: "The directory that holds everything. Threads are in <root>/spaces/<space>/data/chat."},
+		{Key: "space", Default: "newos4", value: nameValue{&c.Space},
+			Doc: "The name of the space, as it stands in the routes and in the path of the threads."},
+		{Key: "listen", Default: "127.0.0.1:8640", value: addressValue{&c.Listen},
+			Doc: "The address and port that relayd serves HTTP on. Port 0 takes any free one."},
+		{Key: "state_dir", Default: "", value: pathValue{&c.StateDir, true},
+			Doc: "Where relayd keeps what must survive its restart and is no conversation. Empty means <root>/state."},
+
+		{Key: "http.trusted_proxies", Default: "127.0.0.0/8,::1/128", IsList: true, value: prefixesValue{&c.HTTP.TrustedProxies},
+			Doc: "Addresses or networks whose X-Forwarded-For header is believed. A client's address is the right-most one that is not trusted."},
+		{Key: "http.allowed_origins", Default: "", IsList: true, value: originsValue{&c.HTTP.AllowedOrigins},
+			Doc: "Origins, such as https://app.example, whose pages may use the chat from another host. Empty means the same origin only."},
+		{Key: "http.header_timeout", Default: "5s", value: durationValue{&c.HTTP.HeaderTimeout, time.Millisecond, time.Hour},
+			Doc: "How long a client may take to send the header of a request."},
+		{Key: "http.read_timeout", Default: "15s", value: durationValue{&c.HTTP.ReadTimeout, time.Millisecond, time.Hour},
+			Doc: "How long a client may take to send a whole request."},
+		{Key: "http.write_timeout", Default: "30s", value: durationValue{&c.HTTP.WriteTimeout, time.Millisecond, time.Hour},
+			Doc: "How long the answer to a request may take, from the end of its header."},
+		{Key: "http.idle_timeout", Default: "75s", value: durationValue{&c.HTTP.IdleTimeout, time.Millisecond, day},
+			Doc: "How long a connection is kept open between two requests."},
+		{Key: "http.shutdown_timeout", Default: "4s", value: durationValue{&c.HTTP.ShutdownTimeout, time.Millisecond, time.Hour},
+			Doc: "How long a stop waits for requests that are being answered."},
+
+		{Key: "limits.thread_posts", Default: "20", value: intValue{&c.Limits.ThreadPosts, 1, 1 << 20},
+			Doc: "Messages that one thread may post within limits.window."},
+		{Key: "limits.ip_posts", Default: "40", value: intValue{&c.Limits.IPPosts, 1, 1 << 20},
+			Doc: "Messages that one address may post within limits.window. An IPv6 network /64 counts as one address."},
+		{Key: "limits.window", Default: "600s", value: durationValue{&c.Limits.Window, time.Second, 30 * day},
+			Doc: "The length of the sliding window of the two limits above."},
+		{Key: "limits.threads", Default: "500", value: intValue{&c.Limits.Threads, 1, 1 << 20},
+			Doc: "Threads that may exist. A message that would start one more is refused."},
+		{Key: "limits.messages", Default: "200", value: intValue{&c.Limits.Messages, 1, 1 << 16},
+			Doc: "Messages that a thread keeps. Older ones are dropped."},
+		{Key: "limits.text", Default: "4000", value: intValue{&c.Limits.Text, 1, 1 << 20},
+			Doc: "Length of a message in Unicode code points. A longer one is refused, never cut."},
+		{Key: "limits.body", Default: "32768", value: intValue{&c.Limits.Body, 64, 1 << 26},
+			Doc: "Size of a request's body in bytes."},
+		{Key: "limits.page", Default: "50", value: intValue{&c.Limits.Page, 1, 1 << 16},
+			Doc: "Messages that one poll returns at most."},
+		{Key: "limits.ip_new_threads", Default: "100", value: intValue{&c.Limits.IPNewThreads, 0, 1 << 20},
+			Doc: "Threads that one address may start within limits.ip_new_window; 0 means any number. It keeps one visitor from taking every thread that limits.threads allows."},
+		{Key: "limits.ip_new_window", Default: "24h", value: durationValue{&c.Limits.IPNewWindow, time.Second, 30 * day},
+			Doc: "The length of the sliding window of limits.ip_new_threads."},
+
+		{Key: "retention.max_age", Default: "720h", value: durationValue{&c.Retention.MaxAge, time.Minute, 3650 * day},
+			Doc: "How long a message is kept."},
+		{Key: "retention.schedule", Default: "@hourly", value: scheduleValue{&c.Retention.Schedule},
+			Doc: "When relayd sweeps old messages: five cron fields in UTC, or @hourly, @daily, @every 30m. It also sweeps at its start."},
+
+		{Key: "watch.rescan", Default: "30s", value: durationValue{&c.Watch.Rescan, 100 * time.Millisecond, time.Hour},
+			Doc: "How often the thread directory is read in full, in case the kernel did not tell of a change."},
+
+		{Key: "agent.backend", Default: "none", value: choiceValue{&c.Agent.Backend, []string{"none"}},
+			Doc: "What answers threads that await Hermes: none leaves them to chat reply."},
+
+		{Key: "log.level", Default: "info", value: levelValue{&c.Log.Level},
+			Doc: "The least important level that is logged: debug, info, warn or error."},
+		{Key: "log.format", Default: LogText, value: choiceValue{&c.Log.Format, []string{LogText, LogJSON}},
+			Doc: "The form of the log on standard error: text or json."},
+	}
+}
+
+// ParseSchedule parses the value of retention.schedule. Its times are in UTC.
+func ParseSchedule(s string) (cron.Schedule, error) { return cron.ParseStandard("TZ=UTC " + s) }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sort"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 )
@@ -26,16 +27,11 @@ type Page struct {
 }
 
 // ParseSince reads the since parameter of a poll: an integer of milliseconds,
-// 0 or more; an absent one, given as "", is 0. Anything else is an error with
-// code [CodeBadRequest].
+// 0 or more, in decimal digits alone. Anything else is an error with code
+// [CodeBadRequest].
 func ParseSince(s string) (int64, error) {
-	if s == "" {
-		return 0, nil
-	}
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return 0, Errorf(CodeBadRequest, "since must be an integer of epoch milliseconds, 0 or more")
-		}
+	if s == "" || strings.Trim(s, "0123456789") != "" {
+		return 0, Errorf(CodeBadRequest, "since must be an integer of epoch milliseconds, 0 or more")
 	}
 	since, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {

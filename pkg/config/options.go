@@ -1,6 +1,8 @@
 package config
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -103,3 +105,25 @@ func (c *Config) Options() []Option {
 
 // ParseSchedule parses the value of retention.schedule. Its times are in UTC.
 func ParseSchedule(s string) (cron.Schedule, error) { return cron.ParseStandard("TZ=UTC " + s) }
+
+// YAML is the effective value as it stands behind the key in a file.
+func (o Option) YAML() string {
+	if !o.IsList {
+		return quoteYAML(o.Value())
+	}
+	items := splitList(o.Value())
+	for i, item := range items {
+		items[i] = quoteYAML(item)
+	}
+	return "[" + strings.Join(items, ", ") + "]"
+}
+
+// quoteYAML quotes what would be read as something else, or not at all, if it
+// stood alone.
+func quoteYAML(s string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./"
+	if s != "" && s[0] != '-' && strings.Trim(s, plain) == "" {
+		return s
+	}
+	return strconv.Quote(s)
+}

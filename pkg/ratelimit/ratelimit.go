@@ -134,6 +134,13 @@ func (r *Reservation) release(drop func(Claim) bool) {
 	})
 }
 
+// Span returns the length of the window.
+func (l *Limiter) Span(name string) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.windows[name].Span
+}
+
 // Known reports whether the window remembers any event of key, expired or not.
 func (l *Limiter) Known(name, key string) bool {
 	l.mu.Lock()

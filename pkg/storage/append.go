@@ -29,6 +29,8 @@ type Receipt struct {
 	Message chat.Message
 	// Created reports whether the message started the thread.
 	Created bool
+	// Threads is how many threads there are now, when the message started one.
+	Threads int
 }
 
 // Append adds a message to the thread and returns when it is durable: file
@@ -72,18 +74,16 @@ func (s *Store) appendLocked(ctx context.Context, g *guard, id chat.ThreadID, po
 	if err != nil {
 		return Receipt{}, failure(err)
 	}
-	var before identity
-	if known != nil {
-		before = known.identity
+	receipt := Receipt{Thread: id, Message: message, Created: old == nil}
+	if receipt.Created {
+		err = s.replace(g, id, next, identity{}, s.placeNew(ctx, g, &receipt.Threads))
+	} else {
+		err = s.replace(g, id, next, known.identity, g.dir.rename)
 	}
-	place := g.dir.rename
-	if old == nil {
-		place = s.placeNew(ctx, g)
-	}
-	if err := s.replace(g, id, next, before, place); err != nil {
+	if err != nil {
 		return Receipt{}, err
 	}
-	return Receipt{Thread: id, Message: message, Created: old == nil}, nil
+	return receipt, nil
 }
 
 // admit checks the conditions of a post against the thread as it stands.
@@ -93,7 +93,10 @@ func (s *Store) admit(g *guard, id chat.ThreadID, old *chat.Thread, post Post) e
 	case old == nil && (!post.Create || post.IfLast != ""):
 		return notFound(id)
 	case old == nil:
-		return s.checkRoom(g)
+		// Counted again when the thread is put in place; this look only saves
+		// a write that would be refused.
+		_, err := s.checkRoom(g)
+		return err
 	case post.IfLast != "" && !ok:
 		return chat.Errorf(chat.CodeConflict, "thread %s has no message, and so not %s", id, post.IfLast)
 	case post.IfLast != "" && post.IfLast != last.ID:
@@ -102,30 +105,33 @@ func (s *Store) admit(g *guard, id chat.ThreadID, old *chat.Thread, post Post) e
 	return nil
 }
 
-// checkRoom refuses a new thread when the limit is reached (section 4).
-func (s *Store) checkRoom(g *guard) error {
+// checkRoom counts the threads and refuses a new one when the limit is reached
+// (section 4).
+func (s *Store) checkRoom(g *guard) (threads int, err error) {
 	names, err := g.dir.names(isThreadName)
 	if err != nil {
-		return failure(fmt.Errorf("counting threads: %w", err))
+		return 0, failure(fmt.Errorf("counting threads: %w", err))
 	}
 	if len(names) >= s.opts.Threads {
-		return chat.Errorf(chat.CodeThreadLimit, "there are %d threads, as many as this server keeps", len(names))
+		return 0, chat.Errorf(chat.CodeThreadLimit, "there are %d threads, as many as this server keeps", len(names))
 	}
-	return nil
+	return len(names), nil
 }
 
 // placeNew renames a new thread into place under the lock that makes counting
-// and renaming one step, so that two creators never exceed the limit together.
-func (s *Store) placeNew(ctx context.Context, g *guard) func(from, to string) error {
+// and renaming one step, so that two creators never exceed the limit together. It sets threads.
+func (s *Store) placeNew(ctx context.Context, g *guard, threads *int) func(from, to string) error {
 	return func(from, to string) error {
 		unlock, err := s.lockByte(ctx, g.dir, creationByte)
 		if err != nil {
 			return err
 		}
 		defer unlock()
-		if err := s.checkRoom(g); err != nil {
+		others, err := s.checkRoom(g)
+		if err != nil {
 			return err
 		}
+		*threads = others + 1
 		return g.dir.rename(from, to)
 	}
 }

@@ -1,0 +1,18 @@
+// Command relayd serves the newOS4 chat to browsers; see relayd(8).
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/newos4/relay/pkg/daemon"
+)
+
+func main() {
+	os.Exit(daemon.Main(context.Background(), daemon.Env{
+		Args:    os.Args[1:],
+		Environ: os.Environ(),
+		Stdout:  os.Stdout,
+		Stderr:  os.Stderr,
+	}))
+}

@@ -1,0 +1,132 @@
+package chatapi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/newos4/relay/pkg/chat"
+)
+
+// exchange is one request with its answer and what the log will tell of it.
+type exchange struct {
+	api     *API
+	w       http.ResponseWriter
+	r       *http.Request
+	started time.Time
+	ip      ipKey
+	route   string
+	thread  chat.ThreadID
+	status  int
+	bytes   int
+	code    chat.Code
+	cause   error // for the log, when the answer is a refusal
+}
+
+// setCommonHeaders sets what stands in every answer (section 6).
+func (a *API) setCommonHeaders(e *exchange) {
+	h := e.w.Header()
+	h["Content-Type"] = []string{"application/json; charset=utf-8"}
+	h["Cache-Control"] = []string{"no-store"}
+	h["X-Content-Type-Options"] = []string{"nosniff"}
+	a.setOriginHeaders(h, e.r)
+}
+
+// reply writes an answer whose body build appends to a buffer.
+func (e *exchange) reply(status int, build func([]byte) []byte) {
+	e.status = status
+	body := build(nil)
+	e.bytes = len(body)
+	e.w.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}
+	e.w.WriteHeader(status)
+	// An error here is the client's: it has gone and learns nothing any more.
+	_, _ = e.w.Write(body)
+}
+
+// closeConnection ends the connection with this answer, for what the client
+// still sends is not read.
+func (e *exchange) closeConnection() { e.w.Header().Set("Connection", "close") }
+
+// recover turns a panic into an answer that tells nothing, and a log line that
+// tells all.
+func (e *exchange) recover() {
+	p := recover()
+	if p == nil {
+		return
+	}
+	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(p)
+	}
+	e.api.opts.Logger.Error("panic while answering a request", "panic", p, "stack", string(debug.Stack()))
+	if e.status == 0 {
+		e.refuse(chat.Errorf(chat.CodeInternal, "internal error"))
+	}
+}
+
+// log writes the request's line. It holds no token and no text: known routes
+// stand by name, and of other paths whatever could be a token is left out.
+func (e *exchange) log() {
+	level := slog.LevelInfo
+	if e.status >= http.StatusInternalServerError && e.code != chat.CodeThreadLimit {
+		level = slog.LevelError
+	}
+	logger := e.api.opts.Logger
+	if !logger.Enabled(context.Background(), level) {
+		return
+	}
+	attrs := make([]slog.Attr, 0, 10)
+	attrs = append(attrs, slog.String("method", logMethod(e.r.Method)), slog.String("route", e.route), slog.Int("status", e.status))
+	if e.code != "" {
+		attrs = append(attrs, slog.String("code", string(e.code)))
+	}
+	if e.thread != "" {
+		attrs = append(attrs, slog.String("thread", string(e.thread)))
+	}
+	if e.route == "none" {
+		attrs = append(attrs, slog.String("path", redact(e.r.URL.Path)))
+	}
+	attrs = append(attrs, slog.String("ip", string(e.ip)), slog.Int("bytes", e.bytes),
+		slog.Float64("ms", float64(e.api.opts.Now().Sub(e.started).Microseconds())/1000))
+	if e.cause != nil && level == slog.LevelError {
+		attrs = append(attrs, slog.Any("error", e.cause))
+	}
+	logger.LogAttrs(context.Background(), level, "request", attrs...)
+}
+
+// logMethod returns a method of HTTP's own, and a word for one that a client
+// made up, which could hold anything.
+func logMethod(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+		http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace:
+		return method
+	}
+	return "other"
+}
+
+// redact shortens a path and leaves out what could be a token that a client
+// mistakenly put there.
+func redact(path string) string {
+	const limit = 200
+	path = regexp.MustCompile(`[0-9a-fA-F]{32,}`).ReplaceAllString(path, "[hex]")
+	if len(path) > limit {
+		path = path[:limit] + "…"
+	}
+	return strings.ToValidUTF8(path, "\uFFFD")
+}
+
+// refuse answers with an error of the contract's table (section 6).
+func (e *exchange) refuse(err error) {
+	r := refusalOf(err)
+	e.code, e.cause = r.body.Code, err
+	for name, value := range r.header {
+		e.w.Header().Set(name, value)
+	}
+	e.reply(r.status, r.appendJSON)
+}

@@ -1,0 +1,194 @@
+// Package daemon is relayd: it wires the parts of the program together, owns
+// every goroutine of it and gives it its commands.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os/signal"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/newos4/relay/pkg/config"
+)
+
+// Env is what the process is given.
+type Env struct {
+	Args    []string // without the program's name
+	Environ []string
+	Stdout  io.Writer
+	Stderr  io.Writer
+}
+
+// Exit codes of relayd.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// usageError is a command line or a configuration that cannot be used.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) Unwrap() error { return e.err }
+
+// Main runs the command that the arguments name until it is done or ctx ends,
+// and returns the exit code. SIGINT and SIGTERM end it as ctx does.
+func Main(ctx context.Context, env Env) int {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	root := newRootCommand(env)
+	root.SetArgs(env.Args)
+	root.SetOut(env.Stdout)
+	root.SetErr(env.Stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	fmt.Fprintf(env.Stderr, "relayd: %v\n", err)
+	if _, ok := errors.AsType[usageError](err); ok {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func newRootCommand(env Env) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "relayd",
+		Short: "Serve the newOS4 chat to browsers",
+		Long: `relayd serves the newOS4 chat over HTTP and keeps its conversations as files,
+on which the chat command works beside it.
+
+Exit codes: 0 done, 1 failed, 2 usage or configuration.`,
+		Args:          usageArgs(cobra.NoArgs),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w\nhint: %s --help lists the flags", err, cmd.CommandPath())}
+	})
+	flags := newConfigFlags(root.PersistentFlags())
+	root.AddCommand(newServeCommand(env, flags), newConfigCommand(env, flags))
+	return root
+}
+
+// usageArgs makes the errors of an argument check usage errors.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError{err}
+		}
+		return nil
+	}
+}
+
+// configFlags are the flags that change the configuration.
+type configFlags struct {
+	set  *pflag.FlagSet
+	file *string
+}
+
+func newConfigFlags(set *pflag.FlagSet) configFlags {
+	file := set.String("config", "", "read the configuration from `FILE` (default "+config.DefaultFile+", if it exists)")
+	set.String("root", "", "keep everything below `DIR`")
+	set.String("listen", "", "serve HTTP on `ADDRESS:PORT`")
+	set.String("space", "", "serve the space `NAME`")
+	return configFlags{set: set, file: file}
+}
+
+func (f configFlags) load(env Env) (*config.Config, error) {
+	cfg, err := config.Load(config.Source{
+		File: *f.file,
+		Env:  env.Environ,
+		Flags: map[string]*pflag.Flag{
+			"root": f.set.Lookup("root"), "listen": f.set.Lookup("listen"), "space": f.set.Lookup("space"),
+		},
+	})
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return cfg, nil
+}
+
+func newServeCommand(env Env, flags configFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "serve",
+		Short: "Serve browsers until SIGTERM or SIGINT",
+		Long: `Serve browsers until SIGTERM or SIGINT; requests that are being answered then
+finish first. Every key of the configuration can also be given in the
+environment: RELAYD_ and the key in upper case, with _ for each dot.`,
+		Example: "  relayd serve --root ./var --listen 127.0.0.1:8640",
+		Args:    usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := flags.load(env)
+			if err != nil {
+				return err
+			}
+			server, err := NewServer(cmd.Context(), cfg, newLogger(env.Stderr, cfg.Log))
+			if err != nil {
+				return err
+			}
+			return server.Run(cmd.Context())
+		},
+	}
+}
+
+func newConfigCommand(env Env, flags configFlags) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Look at the configuration",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use:   "print",
+		Short: "Print the effective value of every key",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			cfg, err := flags.load(env)
+			if err != nil {
+				return err
+			}
+			return printConfig(env.Stdout, cfg)
+		},
+	})
+	return cmd
+}
+
+// printConfig prints the configuration as a YAML file that means the same.
+func printConfig(w io.Writer, cfg *config.Config) error {
+	out := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
+	section := ""
+	for _, o := range cfg.Options() {
+		name := o.Key
+		if before, after, ok := strings.Cut(o.Key, "."); ok {
+			if before != section {
+				section = before
+				fmt.Fprintf(out, "%s:\n", section)
+			}
+			name = "  " + after
+		}
+		fmt.Fprintf(out, "%s:\t%s\n", name, o.YAML())
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("printing the configuration: %w", err)
+	}
+	return nil
+}
+
+func newLogger(w io.Writer, cfg config.Log) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: cfg.Level}
+	if cfg.Format == config.LogJSON {
+		return slog.New(slog.NewJSONHandler(w, opts))
+	}
+	return slog.New(slog.NewTextHandler(w, opts))
+}

@@ -1,0 +1,167 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/newos4/relay/pkg/chatapi"
+	"github.com/newos4/relay/pkg/config"
+	"github.com/newos4/relay/pkg/ratelimit"
+	"github.com/newos4/relay/pkg/storage"
+)
+
+// maxHeaderBytes bounds the header of a request; the contract's are small.
+const maxHeaderBytes = 16 << 10
+
+// Server is the running daemon: the HTTP side, the sweep and the change feed,
+// and the one owner of all their goroutines.
+type Server struct {
+	cfg      *config.Config
+	log      *slog.Logger
+	store    *storage.Store
+	limiter  *ratelimit.Limiter
+	http     *http.Server
+	listener net.Listener
+	windows  windowFile
+}
+
+// NewServer returns a server that listens on the configured address, so that a
+// taken port or an unusable root is an error here and not later. It answers
+// once Run is called.
+func NewServer(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Server, error) {
+	store := storage.Open(storage.Options{
+		Root: cfg.Root, Space: cfg.Space,
+		Retention: cfg.Keep(), Threads: cfg.Limits.Threads, Page: cfg.Limits.Page,
+		Logger: log,
+	})
+	if err := store.Prepare(); err != nil {
+		return nil, fmt.Errorf("preparing the thread directory: %w", err)
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Listen)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("listening: %w", err), store.Close())
+	}
+	limiter := newLimiter(cfg.Limits)
+	api := chatapi.New(chatapi.Options{
+		Space:          cfg.Space,
+		Limits:         chatapi.Limits{Text: cfg.Limits.Text, Body: cfg.Limits.Body, Threads: cfg.Limits.Threads},
+		TrustedProxies: cfg.HTTP.TrustedProxies,
+		AllowedOrigins: cfg.HTTP.AllowedOrigins,
+		Now:            time.Now,
+		Logger:         log,
+	}, store, limiter)
+	return &Server{
+		cfg: cfg, log: log, store: store, limiter: limiter, listener: listener,
+		http:    newHTTPServer(cfg.HTTP, api, log),
+		windows: windowFile{path: cfg.StatePath("rate-windows.json")},
+	}, nil
+}
+
+func newLimiter(l config.Limits) *ratelimit.Limiter {
+	return ratelimit.New(time.Now, ratelimit.DefaultMaxKeys,
+		ratelimit.Window{Name: chatapi.WindowThread, Limit: l.ThreadPosts, Span: l.Window},
+		ratelimit.Window{Name: chatapi.WindowIP, Limit: l.IPPosts, Span: l.Window},
+		ratelimit.Window{Name: chatapi.WindowIPThreads, Limit: l.IPNewThreads, Span: l.IPNewWindow},
+	)
+}
+
+// newHTTPServer bounds what a client may cost that sends slowly or never ends.
+func newHTTPServer(cfg config.HTTP, handler http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: cfg.HeaderTimeout,
+		ReadTimeout:       cfg.ReadTimeout,
+		WriteTimeout:      cfg.WriteTimeout,
+		IdleTimeout:       cfg.IdleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
+
+// Addr returns the address that the server listens on.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Run serves until ctx ends, then lets requests that are being answered finish,
+// stops all else and returns. It is called once.
+func (s *Server) Run(ctx context.Context) error {
+	s.restoreWindows()
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	s.start(background, &running)
+
+	served := make(chan error, 1)
+	running.Go(func() { served <- s.http.Serve(s.listener) })
+	s.log.Info("serving", "address", s.Addr().String(), "threads", s.store.Path())
+
+	err := s.waitForEnd(ctx, served)
+	stop()
+	running.Wait()
+	s.saveWindows()
+	return errors.Join(err, s.store.Close())
+}
+
+// start begins all that works beside the requests.
+func (s *Server) start(ctx context.Context, running *sync.WaitGroup) {
+	feed := s.store.Feed(s.cfg.Watch.Rescan)
+	running.Go(func() { feed.Run(ctx) })
+	running.Go(func() { s.followInbox(ctx, feed) })
+	running.Go(func() { s.sweepOnSchedule(ctx) })
+}
+
+// waitForEnd returns when ctx has ended and the requests are answered, or when
+// serving failed.
+func (s *Server) waitForEnd(ctx context.Context, served <-chan error) error {
+	select {
+	case err := <-served:
+		return fmt.Errorf("serving: %w", err)
+	case <-ctx.Done():
+	}
+	s.log.Info("stopping", "reason", context.Cause(ctx).Error())
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.HTTP.ShutdownTimeout)
+	defer cancel()
+	if err := s.http.Shutdown(grace); err != nil {
+		s.log.Warn("requests were cut off, they took too long to finish", "error", err)
+		if err := s.http.Close(); err != nil {
+			s.log.Warn("closing connections", "error", err)
+		}
+	}
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving: %w", err)
+	}
+	return nil
+}
+
+// sweepOnSchedule sweeps now and whenever the schedule says, until ctx ends.
+func (s *Server) sweepOnSchedule(ctx context.Context) {
+	schedule, err := config.ParseSchedule(s.cfg.Retention.Schedule)
+	if err != nil {
+		s.log.Error("no sweep is scheduled", "error", err) // the configuration was checked, so this is a bug
+		return
+	}
+	sweeps := cron.New(cron.WithLocation(time.UTC), cron.WithChain(cron.SkipIfStillRunning(cron.DiscardLogger)))
+	sweeps.Schedule(schedule, cron.FuncJob(func() { s.sweep(ctx) }))
+	sweeps.Start()
+	s.sweep(ctx)
+	<-ctx.Done()
+	<-sweeps.Stop().Done()
+}
+
+func (s *Server) sweep(ctx context.Context) {
+	report, err := s.store.Sweep(ctx, storage.SweepOptions{})
+	if err != nil && ctx.Err() == nil {
+		s.log.Error("sweeping failed in part", "error", err)
+	}
+	for _, c := range report.Corrupt {
+		s.log.Error("a thread file is corrupt and was left alone", "thread", string(c.Thread), "error", c.Err)
+	}
+	s.log.Info("swept", "threads", report.Threads, "removed", len(report.Removed), "shortened", len(report.Shortened),
+		"messages", report.Messages, "busy", len(report.Busy), "corrupt", len(report.Corrupt), "temporary", report.Temporary)
+}

@@ -68,7 +68,7 @@ func openDirectory(path string, sync func(*os.File) error) (*directory, error) {
 		return nil, failure(fmt.Errorf("opening the thread directory: %w", err))
 	}
 	d := &directory{path: path, file: file}
-	d.sync = &syncGroup{sync: func() error { return sync(file) }}
+	d.sync = newSyncGroup(func() error { return sync(file) })
 	if err := d.openLock(); err != nil {
 		return nil, errors.Join(failure(err), file.Close())
 	}

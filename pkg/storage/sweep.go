@@ -187,7 +187,8 @@ func (s *Store) sweepTemporary(dryRun bool, report *SweepReport) error {
 	if err != nil {
 		return err
 	}
-	limit := s.opts.Now().Add(-tempMaxAge).UnixNano()
+	// The times of files are the kernel's, so they are compared with its clock.
+	limit := time.Now().Add(-tempMaxAge).UnixNano()
 	for _, name := range names {
 		var st unix.Stat_t
 		if dir.stat(name, &st) != nil || !isRegular(&st) || st.Mtim.Nano() > limit {

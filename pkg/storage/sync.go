@@ -5,16 +5,19 @@ import "sync"
 // syncGroup lets concurrent writers share one sync of a directory: a sync that
 // starts after a writer's rename covers it, whoever asked for it.
 type syncGroup struct {
-	sync func() error
+	sync    func() error
+	running chan struct{} // holds a value while a sync runs
 
 	nextMu sync.Mutex
 	next   *syncRound // the round that newcomers join, nil for none
-
-	running sync.Mutex // held while syncing
 }
 
-// syncRound is one sync and everybody whom it covers. Its fields are guarded by
-// syncGroup.running.
+func newSyncGroup(sync func() error) *syncGroup {
+	return &syncGroup{sync: sync, running: make(chan struct{}, 1)}
+}
+
+// syncRound is one sync and everybody whom it covers. Who has put the value
+// into syncGroup.running may use its fields.
 type syncRound struct {
 	done bool
 	err  error
@@ -25,8 +28,8 @@ type syncRound struct {
 // a second try would look like a success and be none.
 func (g *syncGroup) wait() error {
 	round := g.join()
-	g.running.Lock()
-	defer g.running.Unlock()
+	g.running <- struct{}{}
+	defer func() { <-g.running }()
 	if !round.done {
 		g.close()
 		round.err = g.sync()

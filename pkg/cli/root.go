@@ -52,7 +52,7 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.String("space", "", "the `NAME` of the space below the root (default newos4)")
 	flags.StringVar(&a.configFile, "config", "", "read this configuration `FILE` instead of /etc/relayd/relayd.yaml")
 	flags.BoolVar(&a.json, "json", false, "print JSON")
-	root.AddCommand(a.pollCommand(), a.replyCommand(), a.sweepCommand())
+	root.AddCommand(a.pollCommand(), a.replyCommand(), a.sweepCommand(), a.resetCommand())
 	return root
 }
 

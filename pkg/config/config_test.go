@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"errors"
+	"io/fs"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -201,7 +202,7 @@ log: loud
 func TestLoad_File(t *testing.T) {
 	t.Parallel()
 	missing := filepath.Join(t.TempDir(), "none.yaml")
-	if _, err := config.Load(config.Source{File: missing}); err == nil || !strings.Contains(err.Error(), missing) {
+	if _, err := config.Load(config.Source{File: missing}); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), missing) {
 		t.Errorf("a missing file gave %v", err)
 	}
 	if _, err := load(t, "space: a\nspace: b\n"); err == nil || !strings.Contains(err.Error(), "already defined") {

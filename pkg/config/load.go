@@ -31,7 +31,13 @@ type Source struct {
 type Error struct {
 	// Problems names, each in a line, key, value and reason.
 	Problems []string
+
+	causes []error
 }
+
+// Unwrap returns the errors behind the problems, such as of a file that may not
+// be read.
+func (e *Error) Unwrap() []error { return e.causes }
 
 // Error returns all problems, one a line when there are several.
 func (e *Error) Error() string {
@@ -61,7 +67,7 @@ func Load(source Source) (*Config, error) {
 	l.bindFlags(source.Flags)
 	l.assign()
 	if len(l.problems) > 0 {
-		return nil, &Error{Problems: l.problems}
+		return nil, &Error{Problems: l.problems, causes: l.causes}
 	}
 	return c, nil
 }
@@ -71,6 +77,7 @@ type loader struct {
 	viper    *viper.Viper
 	origin   map[string]string // where a key's value came from, for messages
 	problems []string
+	causes   []error
 }
 
 func (l *loader) problem(format string, args ...any) {
@@ -99,6 +106,7 @@ func (l *loader) readFile(source Source) {
 	}
 	if err != nil {
 		l.problem("%v", err)
+		l.causes = append(l.causes, err)
 		return
 	}
 	var tree map[string]any

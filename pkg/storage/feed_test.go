@@ -81,11 +81,21 @@ func expectNothing(t *testing.T, f *Feed) {
 
 // fakeKernel makes fake notifiers, unless it is exhausted.
 type fakeKernel struct {
+	mu        sync.Mutex
 	exhausted error
 	opened    []*fakeNotifier
 }
 
+// recover ends the kernel's exhaustion.
+func (k *fakeKernel) recover() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.exhausted = nil
+}
+
 func (k *fakeKernel) open(string) (notifier, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	if k.exhausted != nil {
 		return nil, k.exhausted
 	}
@@ -231,7 +241,7 @@ func TestFeed_ExhaustedKernel(t *testing.T) {
 				if strings.Count(text, "polled instead") != 1 || !strings.Contains(text, test.sysctl) || strings.Contains(text, "no space left") {
 					t.Errorf("the log says:\n%s", text)
 				}
-				r.kernel.exhausted = nil
+				r.kernel.recover()
 				time.Sleep(DefaultRescan + pollInterval)
 				synctest.Wait()
 				if got := f.Status().Mode; got != FeedWatching {

@@ -3,6 +3,8 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
@@ -43,8 +45,7 @@ func (s *Store) Thread(id chat.ThreadID) (*chat.Thread, error) {
 
 // Exists reports whether the thread has a file, sound or not.
 func (s *Store) Exists(id chat.ThreadID) (bool, error) {
-	var st unix.Stat_t
-	err := unix.Lstat(s.filePath(id), &st)
+	_, err := os.Lstat(s.filePath(id))
 	if isMissing(err) {
 		return false, nil
 	}
@@ -88,7 +89,9 @@ func (s *Store) statError(id chat.ThreadID, err error) error {
 		s.cache.drop(id)
 		return nil
 	}
-	return failure(fmt.Errorf("reading a thread: %w", err))
+	// A path lets the operator see whose file it is that this process may not
+	// read.
+	return failure(fmt.Errorf("reading a thread: %w", &fs.PathError{Op: "open", Path: s.filePath(id), Err: err}))
 }
 
 // readPath reads the thread's file by its path.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -25,13 +26,29 @@ const (
 // which emoji and several scripts cannot be written; sequences of them, and the
 // tag sequences of regional flags, are spelled out.
 func Visible(text string) string {
-	return visible(text, func(r rune) bool { return r == '\n' || r == '\t' })
+	return visible(text, func(r rune) bool { return r == '\n' || r == '\t' }, bracketed)
 }
 
 // Line returns text as [Visible] does, on a single line: line feeds and tabs
 // are spelled out as well.
 func Line(text string) string {
-	return visible(text, func(rune) bool { return false })
+	return visible(text, func(rune) bool { return false }, bracketed)
+}
+
+// JSON returns a JSON document of valid UTF-8 on a single line that means the
+// same and in which every character that [Visible] spells out is written as an
+// escape. JSON itself demands that only of the controls in ASCII.
+func JSON(document string) string {
+	return visible(document, func(rune) bool { return false }, escaped)
+}
+
+func bracketed(r rune) string { return fmt.Sprintf("⟦U+%04X⟧", r) }
+
+func escaped(r rune) string {
+	if high, low := utf16.EncodeRune(r); high != utf8.RuneError {
+		return fmt.Sprintf(`\u%04x\u%04x`, high, low)
+	}
+	return fmt.Sprintf(`\u%04x`, r)
 }
 
 // FirstLine returns the first line of text that is not blank as [Line] does,
@@ -50,7 +67,8 @@ func FirstLine(text string, width int) string {
 	return string(shown)
 }
 
-func visible(text string, keep func(rune) bool) string {
+// visible replaces what neither shows nor is kept by what spell makes of it.
+func visible(text string, keep func(rune) bool, spell func(rune) string) string {
 	if isPlain(text) {
 		return text
 	}
@@ -66,7 +84,7 @@ func visible(text string, keep func(rune) bool) string {
 		case keep(r), shows(r), joins(previous, r, next), selects(previous, r):
 			b.WriteRune(r)
 		default:
-			fmt.Fprintf(&b, "⟦U+%04X⟧", r)
+			b.WriteString(spell(r))
 		}
 		previous = r
 	}

@@ -1,6 +1,9 @@
 package untrusted_test
 
 import (
+	"encoding/json"
+	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"unicode"
@@ -66,6 +69,30 @@ func TestFirstLine(t *testing.T) {
 		}
 		if n := len([]rune(untrusted.FirstLine(in, 10))); n > 10 {
 			t.Errorf("FirstLine(%q) has %d code points, want at most 10", in, n)
+		}
+	}
+}
+
+// Ensures that a JSON document shows all it holds, is otherwise left as it was,
+// and means the same (boxdot/gurk-rs#384, aaif-goose/goose#3920).
+func TestJSON(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		`{"text":"plain 👨‍👩‍👧‍👦 你好"}`: `{"text":"plain 👨‍👩‍👧‍👦 你好"}`,
+		"[\"\u009b2J\x7f\"]": `["\u009b2J\u007f"]`,
+		"[\"\u202e\u2028\"]": `["\u202e\u2028"]`,
+		"[\"hi\U000E0072\"]": `["hi\udb40\udc72"]`,
+	} {
+		got := untrusted.JSON(in)
+		if got != want {
+			t.Errorf("JSON(%q) = %q, want %q", in, got, want)
+		}
+		var before, after any
+		if err := errors.Join(json.Unmarshal([]byte(in), &before), json.Unmarshal([]byte(got), &after)); err != nil {
+			t.Errorf("JSON(%q): %v", in, err)
+		}
+		if !reflect.DeepEqual(before, after) {
+			t.Errorf("JSON(%q) means %v, want %v", in, after, before)
 		}
 	}
 }

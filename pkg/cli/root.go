@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+const rootLong = `Chat is the host's side of the newOS4 chat. It shows what browsers have
+written and answers as hermes, on the files that relayd serves and under the
+same locks, whether relayd runs or not.
+
+Settings come from a flag, else from a variable such as RELAYD_ROOT, else from
+the configuration file, else from the defaults.`
+
+const rootExample = `  chat poll                              who waits for an answer
+  chat poll 60e05bd1b195af2f             what was said
+  chat reply 60e05bd1b195af2f 'At 9.'    answer
+  chat poll --wait 5m --json             wait for work, for a program`
+
+// rootCommand returns the command chat. Nothing of it outlives the run.
+func (a *app) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:                "chat",
+		Short:              "Read and answer the threads of the newOS4 chat",
+		Long:               rootLong,
+		Example:            rootExample,
+		Version:            version(),
+		SilenceErrors:      true,
+		SilenceUsage:       true,
+		DisableSuggestions: true,
+		CompletionOptions:  cobra.CompletionOptions{HiddenDefaultCmd: true},
+		PersistentPreRun:   func(*cobra.Command, []string) { a.found = true },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cmd.SetOut(a.env.Stderr)
+			if err := cmd.Help(); err != nil {
+				return err
+			}
+			return &failure{code: exitUsage}
+		},
+	}
+	root.SetHelpTemplate(root.HelpTemplate() + "{{if not .HasParent}}\n" + exitCodeTable() + "{{else}}\nExit codes: see chat --help\n{{end}}")
+	// The root can run only to say that a command is missing.
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}", "{{if and .Runnable .HasParent}}", 1))
+	root.SetVersionTemplate("chat {{.Version}}\n")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef(cmd.CommandPath()+" --help lists the flags", "%w", err)
+	})
+	flags := root.PersistentFlags()
+	flags.String("root", "", "the `DIRECTORY` that holds everything (default /var/lib/relayd)")
+	flags.String("space", "", "the `NAME` of the space below the root (default newos4)")
+	flags.StringVar(&a.configFile, "config", "", "read this configuration `FILE` instead of /etc/relayd/relayd.yaml")
+	flags.BoolVar(&a.json, "json", false, "print JSON")
+	root.AddCommand(a.pollCommand(), a.replyCommand(), a.sweepCommand(), a.resetCommand())
+	return root
+}
+
+// version describes the build: the module's version, or the commit it was
+// built from, and the toolchain.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "of an unknown build"
+	}
+	parts := []string{info.Main.Version}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			parts = append(parts, s.Value)
+		}
+	}
+	return strings.Join(append(parts, info.GoVersion), " ")
+}

@@ -35,7 +35,7 @@ func readCursor(path string) (int64, error) {
 	}
 	text := strings.TrimSpace(string(data))
 	cursor, err := chat.ParseSince(text)
-	if err != nil || text == "" {
+	if err != nil {
 		return 0, &failure{
 			code: exitFailed,
 			err:  fmt.Errorf("the cursor file %s holds %q, which is no cursor", path, text),

@@ -64,7 +64,7 @@ func (a *app) pollCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.since, "since", "", "show the first page of messages after this `EPOCH`, in milliseconds")
+	flags.StringVar(&o.since, "since", "0", "show the first page of messages after this `EPOCH`, in milliseconds")
 	flags.BoolVar(&o.all, "all", false, "show the whole thread and not only a page")
 	flags.StringVar(&o.cursorFile, "cursor-file", "", "as --since with the epoch in `FILE`, and keep the new one there")
 	flags.DurationVar(&o.patience.limit, "wait", 0, "wait this `DURATION`, such as 30s or 10m, for something to show")

@@ -52,7 +52,27 @@ type fixture struct {
 	store   *storage.Store
 	limiter *ratelimit.Limiter
 	api     *chatapi.API
-	log     *bytes.Buffer
+	log     *lockedBuffer
+
+	settings settings
+}
+
+// lockedBuffer is a log that concurrent requests write.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 type settings struct {
@@ -63,7 +83,7 @@ type settings struct {
 
 func newFixture(t *testing.T, change ...func(*settings)) *fixture {
 	t.Helper()
-	f := &fixture{T: t, clock: &clock{t: time.Date(2026, 10, 23, 18, 0, 0, 123e6, time.UTC)}, log: new(bytes.Buffer)}
+	f := &fixture{T: t, clock: &clock{t: time.Date(2026, 10, 23, 18, 0, 0, 123e6, time.UTC)}, log: new(lockedBuffer)}
 	s := settings{
 		storage: storage.Options{
 			Root: t.TempDir(), Space: "newos4", Threads: 500, Page: 50, Now: f.clock.now,
@@ -85,6 +105,7 @@ func newFixture(t *testing.T, change ...func(*settings)) *fixture {
 	for _, c := range change {
 		c(&s)
 	}
+	f.settings = s
 	f.store = storage.Open(s.storage)
 	t.Cleanup(func() { _ = f.store.Close() })
 	f.limiter = ratelimit.New(f.clock.now, 1000, s.windows...)
@@ -104,6 +125,8 @@ type request struct {
 	body   string
 	header map[string]string
 	peer   string
+
+	forwarded []string
 }
 
 // answer is what came back.
@@ -127,6 +150,9 @@ func (f *fixture) do(r request) answer {
 	}
 	for name, value := range r.header {
 		req.Header.Set(name, value)
+	}
+	if r.forwarded != nil {
+		req.Header["X-Forwarded-For"] = r.forwarded
 	}
 	rec := httptest.NewRecorder()
 	f.api.ServeHTTP(rec, req)

@@ -138,6 +138,7 @@ func TestLoad_YAMLForms(t *testing.T) {
 	t.Parallel()
 	c, err := load(t, `
 root: /srv
+space: 0123
 http:
   trusted_proxies: [10.1.2.3, "2001:db8::/32"]
 limits:
@@ -152,7 +153,7 @@ log: {level: warn}
 	if diff := cmp.Diff(want, c.HTTP.TrustedProxies, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
 		t.Errorf("trusted proxies (-want +got):\n%s", diff)
 	}
-	if c.Limits.ThreadPosts != 7 || c.Log.Level != slog.LevelWarn {
+	if c.Space != "0123" || c.Limits.ThreadPosts != 7 || c.Log.Level != slog.LevelWarn {
 		t.Errorf("got %+v", c)
 	}
 }
@@ -180,7 +181,7 @@ log: loud
 		"trusted_proxy: unknown key in ", "did you mean http.trusted_proxies?",
 		"http.trusted-proxies: unknown key",
 		`limits.thread_posts: "many" is not a whole number (from /`,
-		"limits.page: is a list and should be one value",
+		"limits.page: is a list in ", "relayd.yaml:8 and should be one value",
 		"log: unknown key",
 		`limits.window: "soon" is not a duration such as 90s, 10m or 720h (from RELAYD_LIMITS_WINDOW)`,
 		"RELAYD_LIMITS_THREADZ: unknown variable in the environment",

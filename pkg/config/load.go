@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -109,42 +108,76 @@ func (l *loader) readFile(source Source) {
 		l.causes = append(l.causes, err)
 		return
 	}
-	var tree map[string]any
-	if err := yaml.Unmarshal(data, &tree); err != nil {
+	document, err := parseYAML(data)
+	if err != nil {
 		l.problem("%s: %s", path, strings.TrimPrefix(err.Error(), "yaml: "))
 		return
 	}
-	l.mergeFile(path, "", tree)
+	for _, root := range document.Content {
+		l.mergeFile(path, "", root)
+	}
+}
+
+// parseYAML returns a document that is a mapping in which no key stands twice.
+func parseYAML(data []byte) (yaml.Node, error) {
+	var document yaml.Node
+	// Decoding to a map checks the keys, which decoding to a node does not.
+	if err := yaml.Unmarshal(data, new(map[string]any)); err != nil {
+		return document, err
+	}
+	return document, yaml.Unmarshal(data, &document)
 }
 
 // mergeFile takes the keys of one level of the file. Viper would fold their
 // case and pass over unknown ones, so they are checked first, as they stand.
-func (l *loader) mergeFile(path, prefix string, tree map[string]any) {
-	for _, name := range slices.Sorted(maps.Keys(tree)) {
-		key, value := prefix+name, tree[name]
+// Values are taken as they are written: YAML would make 0123 the number 83.
+func (l *loader) mergeFile(path, prefix string, mapping *yaml.Node) {
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		key, value := prefix+mapping.Content[i].Value, resolve(mapping.Content[i+1])
+		place := fmt.Sprintf("%s:%d", path, mapping.Content[i].Line)
 		o := l.option(key)
-		switch sub, isMap := value.(map[string]any); {
+		switch isMap := value.Kind == yaml.MappingNode; {
 		case o == nil && isMap && l.isSection(key):
-			l.mergeFile(path, key+".", sub)
-		case o == nil && value == nil && l.isSection(key):
+			l.mergeFile(path, key+".", value)
+		case o == nil && value.Tag == "!!null" && l.isSection(key):
 			// A section whose lines are all commented out.
 		case o == nil:
-			l.problem("%s: unknown key in %s%s", key, path, l.hint(key))
+			l.problem("%s: unknown key in %s%s", key, place, l.hint(key))
 		case isMap:
-			l.problem("%s: is a section in %s and should be a value", key, path)
+			l.problem("%s: is a section in %s and should be a value", key, place)
+		case value.Kind == yaml.SequenceNode && !o.IsList:
+			l.problem("%s: is a list in %s and should be one value", key, place)
 		default:
-			l.merge(o, value, path)
+			l.merge(o, scalar(value), place)
 		}
 	}
 }
 
-// merge lays a value over what earlier layers said.
-func (l *loader) merge(o *Option, value any, origin string) {
-	text, err := scalar(value, o.IsList)
-	if err != nil {
-		l.problem("%s: %v in %s", o.Key, err, origin)
-		return
+// resolve returns what an alias stands for.
+func resolve(node *yaml.Node) *yaml.Node {
+	for node.Kind == yaml.AliasNode {
+		node = node.Alias
 	}
+	return node
+}
+
+// scalar returns a value as it is written; a list becomes its items with commas.
+func scalar(node *yaml.Node) string {
+	if node.Kind != yaml.SequenceNode {
+		if node.Tag == "!!null" {
+			return ""
+		}
+		return node.Value
+	}
+	items := make([]string, len(node.Content))
+	for i, item := range node.Content {
+		items[i] = scalar(resolve(item))
+	}
+	return strings.Join(items, ",")
+}
+
+// merge lays a value over what earlier layers said.
+func (l *loader) merge(o *Option, text, origin string) {
 	tree := map[string]any{}
 	leaf := tree
 	parts := strings.Split(o.Key, ".")
@@ -158,30 +191,6 @@ func (l *loader) merge(o *Option, value any, origin string) {
 		return
 	}
 	l.origin[o.Key] = origin
-}
-
-// scalar returns a YAML value as text; a list becomes its items with commas.
-func scalar(value any, isList bool) (string, error) {
-	switch v := value.(type) {
-	case nil:
-		return "", nil
-	case string, bool, int, int64, uint64, float64:
-		return fmt.Sprint(v), nil
-	case []any:
-		if !isList {
-			return "", errors.New("is a list and should be one value")
-		}
-		items := make([]string, len(v))
-		for i, item := range v {
-			text, err := scalar(item, false)
-			if err != nil {
-				return "", err
-			}
-			items[i] = text
-		}
-		return strings.Join(items, ","), nil
-	}
-	return "", fmt.Errorf("has a value of the unusable kind %T", value)
 }
 
 func (l *loader) readEnv(env []string) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/robfig/cron/v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // Option describes one key.
@@ -118,12 +119,14 @@ func (o Option) YAML() string {
 	return "[" + strings.Join(items, ", ") + "]"
 }
 
-// quoteYAML quotes what would be read as something else, or not at all, if it
-// stood alone.
+// quoteYAML quotes what would be read as something else if it stood alone.
 func quoteYAML(s string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./"
-	if s != "" && s[0] != '-' && strings.Trim(s, plain) == "" {
+	if n, err := strconv.Atoi(s); err == nil && strconv.Itoa(n) == s {
 		return s
 	}
-	return strconv.Quote(s)
+	quoted, err := yaml.Marshal(s)
+	if err != nil {
+		return strconv.Quote(s)
+	}
+	return strings.TrimSuffix(string(quoted), "\n")
 }

@@ -1,0 +1,462 @@
+package daemon_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/newos4/relay/pkg/chat"
+	"github.com/newos4/relay/pkg/daemon"
+	"github.com/newos4/relay/pkg/storage"
+)
+
+// asRelayd makes the test binary, started with this variable, be relayd.
+const asRelayd = "RELAY_TEST_AS_RELAYD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asRelayd) != "" {
+		os.Exit(daemon.Main(context.Background(), daemon.Env{
+			Args: os.Args[1:], Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr,
+		}))
+	}
+	os.Exit(m.Run())
+}
+
+// run executes one command in this process.
+func run(t *testing.T, environ []string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	code = daemon.Main(t.Context(), daemon.Env{Args: args, Environ: environ, Stdout: &out, Stderr: &err})
+	return code, out.String(), err.String()
+}
+
+// relayd is a running process.
+type relayd struct {
+	*exec.Cmd
+	base string // the URL of the space
+	root string
+	log  *logTail
+}
+
+// logTail keeps a process's log and hands out its address.
+type logTail struct {
+	mu      sync.Mutex
+	text    strings.Builder
+	address chan string
+	written chan struct{} // has a value after a write that nobody has looked at
+}
+
+func (l *logTail) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := l.text.Len()
+	l.text.Write(p)
+	found := regexp.MustCompile(`msg=serving address=(\S+)`).FindStringSubmatch(l.text.String())
+	if found != nil && !strings.Contains(l.text.String()[:before], found[0]) {
+		l.address <- found[1]
+	}
+	select {
+	case l.written <- struct{}{}:
+	default:
+	}
+	return len(p), nil
+}
+
+func (l *logTail) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// start runs relayd on a free port until the test ends.
+func start(t *testing.T, root string, environ ...string) *relayd {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &relayd{root: root, log: &logTail{address: make(chan string, 1), written: make(chan struct{}, 1)}}
+	r.Cmd = exec.CommandContext(t.Context(), exe, "serve", "--root", root, "--listen", "127.0.0.1:0", "--config", emptyConfig(t))
+	r.Env = append(append(os.Environ(), asRelayd+"=1"), environ...)
+	r.Stderr = r.log
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Process.Kill(); _ = r.Wait() })
+	select {
+	case address := <-r.log.address:
+		r.base = "http://" + address + "/spaces/newos4/api/chat/"
+	case <-time.After(20 * time.Second):
+		t.Fatalf("relayd does not serve:\n%s", r.log)
+	}
+	return r
+}
+
+func emptyConfig(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "relayd.yaml")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// stop ends relayd as systemd does and returns how it exited.
+func (r *relayd) stop() error {
+	if err := r.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	return r.Wait()
+}
+
+func token(n int) string { return fmt.Sprintf("%064x", n) }
+
+// send makes one request and returns the status and the decoded body.
+func send(ctx context.Context, client *http.Client, method, url, token, body string) (int, map[string]any, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	req.Header.Set("X-Chat-Token", token)
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var decoded map[string]any
+	err = json.NewDecoder(resp.Body).Decode(&decoded)
+	return resp.StatusCode, decoded, err
+}
+
+func (r *relayd) mustSend(t *testing.T, want int, method, route, token, body string) map[string]any {
+	t.Helper()
+	status, decoded, err := send(t.Context(), http.DefaultClient, method, r.base+route, token, body)
+	if err != nil || status != want {
+		t.Fatalf("%s %s = %d %v, %v; want %d\n%s", method, route, status, decoded, err, want, r.log)
+	}
+	return decoded
+}
+
+// openStore opens the store of a root as another process on the host would.
+func openStore(root string) *storage.Store {
+	return storage.Open(storage.Options{
+		Root: root, Space: "newos4", Threads: 500, Page: 1000,
+		Retention: chat.Retention{Messages: 1 << 20, MaxAge: 720 * time.Hour},
+	})
+}
+
+// Ensures the main walk through the real process: a browser posts, Hermes
+// answers on the host, the next poll shows the answer; and that SIGTERM ends it
+// with exit code 0.
+func TestServe_RoundTrip(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir())
+	posted := r.mustSend(t, 201, "POST", "post.php", token(1), `{"text":"hello"}`)
+	store := openStore(r.root)
+	defer func() { _ = store.Close() }()
+	id := chat.ThreadID(posted["thread"].(string))
+	if _, err := store.Append(t.Context(), id, storage.Post{Author: chat.Hermes, Text: "hi"}); err != nil {
+		t.Fatal(err)
+	}
+	polled := r.mustSend(t, 200, "GET", fmt.Sprintf("poll.php?since=%.0f", posted["epoch"]), token(1), "")
+	messages := polled["messages"].([]any)
+	if len(messages) != 1 || messages[0].(map[string]any)["text"] != "hi" || polled["awaiting"] != false {
+		t.Errorf("poll = %v", polled)
+	}
+	if err := r.stop(); err != nil {
+		t.Errorf("SIGTERM: %v\n%s", err, r.log)
+	}
+	if !strings.Contains(r.log.String(), "a thread awaits hermes") {
+		t.Errorf("the log does not tell of the message:\n%s", r.log)
+	}
+}
+
+// Ensures that a graceful restart lifts no limit, neither the thread's nor the
+// address's (section 7).
+func TestServe_RestartKeepsTheWindows(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	limits := []string{"RELAYD_LIMITS_THREAD_POSTS=2", "RELAYD_LIMITS_IP_POSTS=3"}
+	r := start(t, root, limits...)
+	r.mustSend(t, 201, "POST", "post.php", token(1), `{"text":"x"}`)
+	r.mustSend(t, 201, "POST", "post.php", token(1), `{"text":"x"}`)
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	r = start(t, root, limits...)
+	if got := r.mustSend(t, 429, "POST", "post.php", token(1), `{"text":"x"}`); got["scope"] != "thread" {
+		t.Errorf("refused by %v", got)
+	}
+	r.mustSend(t, 201, "POST", "post.php", token(2), `{"text":"x"}`)
+	if got := r.mustSend(t, 429, "POST", "post.php", token(2), `{"text":"x"}`); got["scope"] != "ip" {
+		t.Errorf("refused by %v", got)
+	}
+	info, err := os.Stat(filepath.Join(root, "state", "rate-windows.json"))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file of addresses: %v, %v", info.Mode(), err)
+	}
+}
+
+// Ensures that a killed daemon loses and doubles no acknowledged message, and
+// that the next one serves at once.
+func TestServe_KilledUnderLoad(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	acknowledged := make(map[string]int)
+	for round := range 5 {
+		r := start(t, root, "RELAYD_LIMITS_THREAD_POSTS=100000", "RELAYD_LIMITS_IP_POSTS=1000000", "RELAYD_LIMITS_MESSAGES=65536")
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		enough := make(chan struct{})
+		var once sync.Once
+		for w := range 8 {
+			wg.Go(func() {
+				for i := 0; ; i++ {
+					text := fmt.Sprintf("round %d writer %d message %d", round, w, i)
+					status, _, err := send(t.Context(), http.DefaultClient, "POST", r.base+"post.php", token(w%3), `{"text":"`+text+`"}`)
+					if err != nil {
+						return // killed
+					}
+					mu.Lock()
+					if status == http.StatusCreated {
+						acknowledged[text]++
+					}
+					if len(acknowledged) >= 60*(round+1) {
+						once.Do(func() { close(enough) })
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		<-enough
+		if err := r.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		wg.Wait()
+	}
+	store := openStore(root)
+	defer func() { _ = store.Close() }()
+	stored := make(map[string]int)
+	for w := range 3 {
+		thread, err := store.Thread(chat.Token(token(w)).Thread())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range thread.Messages() {
+			stored[m.Text]++
+		}
+	}
+	for text := range acknowledged {
+		if stored[text] == 0 {
+			t.Errorf("lost: %s", text)
+		}
+	}
+	for text, n := range stored {
+		if n > 1 {
+			t.Errorf("%d times: %s", n, text)
+		}
+	}
+	t.Logf("%d acknowledged, %d stored, 5 kills", len(acknowledged), len(stored))
+}
+
+// Ensures that a post which is being sent when SIGTERM comes is answered and
+// stored before the process ends.
+func TestServe_FinishesWhatIsInFlight(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir())
+	host := strings.TrimPrefix(strings.TrimSuffix(r.base, "/spaces/newos4/api/chat/"), "http://")
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	body := `{"text":"in flight"}`
+	// The server asks for the body once the request has reached its handler.
+	head := fmt.Sprintf("POST /spaces/newos4/api/chat/post.php HTTP/1.1\r\nHost: x\r\nX-Chat-Token: %s\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", token(1), len(body))
+	if _, err := io.WriteString(conn, head); err != nil {
+		t.Fatal(err)
+	}
+	answer := make([]byte, len("HTTP/1.1 100 Continue\r\n\r\n"))
+	if _, err := io.ReadFull(conn, answer); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	r.waitForLog(t, "msg=stopping")
+	if _, err := io.WriteString(conn, body); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := io.ReadAll(conn)
+	if err != nil || !strings.HasPrefix(string(rest), "HTTP/1.1 201") {
+		t.Errorf("answer %q, %v", rest, err)
+	}
+	if err := r.Wait(); err != nil {
+		t.Errorf("exit: %v", err)
+	}
+	store := openStore(r.root)
+	defer func() { _ = store.Close() }()
+	if thread, err := store.Thread(chat.Token(token(1)).Thread()); err != nil || thread.Len() != 1 {
+		t.Errorf("%d messages stored, %v", thread.Len(), err)
+	}
+}
+
+// waitForLog waits until the log holds text.
+func (r *relayd) waitForLog(t *testing.T, text string) {
+	t.Helper()
+	timeout := time.After(20 * time.Second)
+	for !strings.Contains(r.log.String(), text) {
+		select {
+		case <-r.log.written:
+		case <-timeout:
+			t.Fatalf("the log never says %q:\n%s", text, r.log)
+		}
+	}
+}
+
+// Ensures that a client which sends slowly, or nothing, is dropped, while
+// others are served (kite-org/kite#461).
+func TestServe_DropsSlowClients(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir(), "RELAYD_HTTP_HEADER_TIMEOUT=200ms", "RELAYD_HTTP_READ_TIMEOUT=400ms", "RELAYD_HTTP_IDLE_TIMEOUT=200ms")
+	host := strings.TrimPrefix(strings.TrimSuffix(r.base, "/spaces/newos4/api/chat/"), "http://")
+	for name, sent := range map[string]string{
+		"nothing":     "",
+		"half a head": "POST /spaces/newos4/api/chat/post.php HTTP/1.1\r\nHost: x\r\n",
+		"half a body": "POST /spaces/newos4/api/chat/post.php HTTP/1.1\r\nHost: x\r\nX-Chat-Token: " + token(1) + "\r\nContent-Length: 100\r\n\r\n{",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			if _, err := io.WriteString(conn, sent); err != nil {
+				t.Fatal(err)
+			}
+			if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			if answer, err := io.ReadAll(conn); err != nil {
+				t.Errorf("not dropped: %v, %q", err, answer)
+			}
+		})
+	}
+	r.mustSend(t, 200, "GET", "poll.php", token(1), "")
+}
+
+// Ensures that the daemon sweeps at its start and leaves a corrupt thread alone
+// with a line in the log.
+func TestServe_SweepsAtStart(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	store := storage.Open(storage.Options{
+		Root: root, Space: "newos4", Threads: 500, Page: 50, Retention: chat.Retention{Messages: 10, MaxAge: 1 << 60},
+		Now: func() time.Time { return time.Now().Add(-31 * 24 * time.Hour) },
+	})
+	defer func() { _ = store.Close() }()
+	old, corrupt := chat.Token(token(1)).Thread(), chat.Token(token(2)).Thread()
+	if _, err := store.Append(t.Context(), old, storage.Post{Author: chat.Operator, Text: "x", Create: true}); err != nil {
+		t.Fatal(err)
+	}
+	corruptPath := filepath.Join(store.Path(), string(corrupt)+".json")
+	if err := os.WriteFile(corruptPath, []byte("{"), 0o660); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, root)
+	r.waitForLog(t, "msg=swept threads=2 removed=1")
+	if exists, err := store.Exists(old); err != nil || exists {
+		t.Errorf("the old thread stands: %v", err)
+	}
+	if !strings.Contains(r.log.String(), "corrupt and was left alone\" thread="+string(corrupt)) {
+		t.Errorf("the log does not name the corrupt thread:\n%s", r.log)
+	}
+	if data, err := os.ReadFile(corruptPath); err != nil || string(data) != "{" {
+		t.Errorf("the corrupt thread is %q, %v", data, err)
+	}
+}
+
+// Ensures that a taken port and an unusable root are errors at the start.
+func TestServe_CannotStart(t *testing.T) {
+	t.Parallel()
+	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	config := emptyConfig(t)
+	code, _, stderr := run(t, nil, "serve", "--config", config, "--root", t.TempDir(), "--listen", taken.Addr().String())
+	if code != 1 || !strings.Contains(stderr, "address already in use") {
+		t.Errorf("a taken port: %d, %s", code, stderr)
+	}
+	code, _, stderr = run(t, nil, "serve", "--config", config, "--root", config, "--listen", "127.0.0.1:0")
+	if code != 1 || !strings.Contains(stderr, "not a directory") {
+		t.Errorf("a root that is a file: %d, %s", code, stderr)
+	}
+}
+
+// Ensures that bad configuration and bad command lines end with code 2 and name
+// everything that is wrong.
+func TestMain_Usage(t *testing.T) {
+	t.Parallel()
+	config := emptyConfig(t)
+	for name, test := range map[string]struct {
+		environ []string
+		args    []string
+		want    string
+	}{
+		"bad values":      {[]string{"RELAYD_LIMITS_WINDOW=x", "RELAYD_LISTEN=y"}, []string{"serve", "--config", config}, "2 problems"},
+		"unknown flag":    {nil, []string{"serve", "--prot", "1"}, "unknown flag: --prot"},
+		"unknown command": {nil, []string{"server"}, "unknown command"},
+		"argument":        {nil, []string{"serve", "now"}, "unknown command"},
+		"missing file":    {nil, []string{"config", "print", "--config", "/none.yaml"}, "/none.yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code, _, stderr := run(t, test.environ, test.args...)
+			if code != 2 || !strings.Contains(stderr, test.want) || !strings.HasPrefix(stderr, "relayd: ") {
+				t.Errorf("code %d, %s", code, stderr)
+			}
+		})
+	}
+}
+
+// Ensures that what config print prints is a configuration that means the same.
+func TestConfigPrint_IsAConfiguration(t *testing.T) {
+	t.Parallel()
+	environ := []string{
+		"RELAYD_HTTP_TRUSTED_PROXIES=10.0.0.0/8,2001:db8::/32", "RELAYD_HTTP_ALLOWED_ORIGINS=https://a.example", "RELAYD_STATE_DIR=/a b",
+		"RELAYD_RETENTION_SCHEDULE=*/5 * * * *", "RELAYD_LIMITS_WINDOW=90s",
+	}
+	code, first, stderr := run(t, environ, "config", "print", "--config", emptyConfig(t), "--space", "no")
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	path := filepath.Join(t.TempDir(), "printed.yaml")
+	if err := os.WriteFile(path, []byte(first), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, second, stderr := run(t, nil, "config", "print", "--config", path)
+	if code != 0 || first != second {
+		t.Errorf("code %d, %s\nfirst:\n%s\nsecond:\n%s", code, stderr, first, second)
+	}
+	for _, want := range []string{"space:     \"no\"", "state_dir: /a b", "window:         1m30s", "trusted_proxies:  [10.0.0.0/8, 2001:db8::/32]"} {
+		if !strings.Contains(first, want) {
+			t.Errorf("lacks %q:\n%s", want, first)
+		}
+	}
+}

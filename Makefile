@@ -1,0 +1,57 @@
+# relay: see README.md. Every target works in a fresh clone.
+.DEFAULT_GOAL := build
+export CGO_ENABLED ?= 0
+
+GO       ?= go
+LISTEN   ?= 127.0.0.1:8640
+ROOT     ?= var
+GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+VULN     := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+TOOLS    := $(CURDIR)/.tools/bin
+
+.PHONY: build
+build: ## Build both programs, static, into bin/
+	$(GO) build -trimpath -o bin/ ./cmd/chat ./cmd/relayd
+
+.PHONY: run
+run: build ## Serve on 127.0.0.1:8640 with data under ./var
+	@scripts/run $(LISTEN) $(ROOT)
+
+.PHONY: test
+test: setup lint ## Install what the tests need, then run all of them
+	CGO_ENABLED=1 $(GO) test -race -timeout 10m ./...
+	scripts/accept
+
+.PHONY: lint
+lint: $(TOOLS)/golangci-lint $(TOOLS)/govulncheck ## Check form and known faults
+	$(GO) vet ./...
+	$(TOOLS)/golangci-lint run ./...
+	scripts/vulncheck $(TOOLS)/govulncheck
+
+.PHONY: setup
+setup: ## Install what the tests need and the machine lacks
+	scripts/setup
+	$(GO) mod download
+
+$(TOOLS)/golangci-lint:
+	GOBIN=$(TOOLS) $(GO) install $(GOLANGCI)
+
+$(TOOLS)/govulncheck:
+	GOBIN=$(TOOLS) $(GO) install $(VULN)
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (default 20s)
+	scripts/fuzz $(or $(FUZZTIME),20s)
+
+.PHONY: soak
+soak: ## Run the slow proofs in their long form
+	RELAY_SOAK=20 CGO_ENABLED=1 $(GO) test -race -timeout 60m -count 1 -run 'Crash|Killed|ManyProcesses|Racing' ./...
+	scripts/fuzz $(or $(FUZZTIME),5m)
+
+.PHONY: clean
+clean: ## Remove what was built; data under var/ stays
+	rm -rf bin .tools
+
+.PHONY: help
+help: ## List the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10

@@ -75,10 +75,8 @@ func judgeThreadVectors(t *trial) {
 	} {
 		a := t.do(t.pollCall(token, ""))
 		t.wantStatus(a, http.StatusOK)
-		p, err := decodePage(a.body)
-		t.must(err)
-		if p.Thread != thread {
-			t.errorf("the token %s… has the thread %q instead of %q", token[:8], p.Thread, thread)
+		if got := t.decoded(a.asked, a.body).Thread; got != thread {
+			t.errorf("the token %s… has the thread %q instead of %q", token[:8], got, thread)
 		}
 	}
 }

@@ -145,16 +145,7 @@ func judgeChatAll(t *trial) {
 	r, thread := t.scratch(), threadOf(randomToken())
 	all := conversation(120, "operator")
 	t.placeMessages(r, thread, all)
-	result := t.chatIn(r, "poll", thread, "--all", "--json")
-	t.wantExit(result, codeDone)
-	p, err := decodePage(result.stdout)
-	if err != nil {
-		t.fatalf("%s: %v: %s", result.asked, err, clip(result.stdout))
-	}
-	t.wantMessages(p.Messages, all)
-	if p.Truncated {
-		t.errorf("all messages are shown, and truncated is true")
-	}
+	t.wantKept(r, thread, all)
 }
 
 func judgeCursorFile(t *trial) {
@@ -174,11 +165,7 @@ func judgeCursorFile(t *trial) {
 func (t *trial) wantNew(r tree, thread, cursorFile string, want ...string) {
 	result := t.chatIn(r, "poll", thread, "--cursor-file", cursorFile, "--json")
 	t.wantExit(result, codeDone)
-	p, err := decodePage(result.stdout)
-	if err != nil {
-		t.fatalf("%s: %v: %s", result.asked, err, clip(result.stdout))
-	}
-	if got := p.texts(); !slices.Equal(got, want) {
+	if got := t.decoded(result.asked, result.stdout).texts(); !slices.Equal(got, want) {
 		t.errorf("the reader of %s sees %q instead of %q", filepath.Base(cursorFile), got, want)
 	}
 }

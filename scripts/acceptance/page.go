@@ -52,13 +52,7 @@ func (t *trial) poll(token string, since int64) page {
 // page ends the case unless body is the body of a poll, and checks all that
 // section 5 says of any page.
 func (t *trial) page(asked string, body []byte, thread string, since int64) page {
-	p, err := decodePage(body)
-	if err != nil {
-		t.fatalf("%s: %v; body %s", asked, err, clip(body))
-	}
-	if !p.Success {
-		t.errorf("%s: success is false in an answered poll", asked)
-	}
+	p := t.decoded(asked, body)
 	if p.Thread != thread {
 		t.errorf("%s: the thread is %q instead of %q", asked, p.Thread, thread)
 	}
@@ -72,6 +66,19 @@ func (t *trial) page(asked string, body []byte, thread string, since int64) page
 	}
 	if p.Cursor != cursor {
 		t.errorf("%s: the cursor is %d instead of %d", asked, p.Cursor, cursor)
+	}
+	return p
+}
+
+// decoded ends the case unless body has the form of a poll's body, whatever the
+// page.
+func (t *trial) decoded(asked string, body []byte) page {
+	p, err := decodePage(body)
+	if err != nil {
+		t.fatalf("%s: %v; body %s", asked, err, clip(body))
+	}
+	if !p.Success {
+		t.errorf("%s: success is false in an answered poll", asked)
 	}
 	return p
 }

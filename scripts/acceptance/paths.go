@@ -16,6 +16,11 @@ func pathCases() []testCase {
 			judge: judgeDataSpellings,
 		},
 		{
+			name:  "path/data-is-never-served",
+			wants: "No twist of a path, of those whose status the contract does not name, serves what is under data/, section 1.",
+			judge: judgeDataTwists,
+		},
+		{
 			name:  "path/data-by-any-method",
 			wants: "Anything under data/ is 403 by any method, section 1.",
 			judge: judgeDataMethods,
@@ -98,6 +103,32 @@ func judgeDataSpellings(t *trial) {
 	}
 }
 
+func judgeDataTwists(t *trial) {
+	token := t.token()
+	secret := "secret " + randomHex(8)
+	t.post(token, secret)
+	file := "chat/" + threadOf(token) + ".json"
+	for _, path := range []string{
+		t.under("api/%252e%252e/data/" + file),
+		t.under("%2564ata/" + file),
+		t.under("DATA/" + file),
+		t.under("api\\..\\data\\" + file),
+		t.under("api/..%5cdata%5c" + file),
+		t.under("api/..;/data/" + file),
+		t.under("data;x/" + file),
+		t.under("api/%c0%ae%c0%ae/data/" + file),
+		t.under("api/chat/post.php%00/../../../data/" + file),
+		t.under("data/" + file + "%00"),
+		"/data/" + file,
+		"/" + file,
+	} {
+		a := t.doRaw(call{method: http.MethodGet, path: path})
+		if a.status/100 != 4 || bytes.Contains(a.body, []byte(secret)) {
+			t.errorf("%s: %d %s", a.asked, a.status, clip(a.body))
+		}
+	}
+}
+
 func judgeDataMethods(t *trial) {
 	token := t.token()
 	t.post(token, "hello")
@@ -128,7 +159,7 @@ func judgeDataTellsNothing(t *trial) {
 func judgeUnknownPaths(t *trial) {
 	for _, path := range []string{
 		"", "index.html", "api", "api/", "api/chat", "api/chat/", "api/chat/list.php", "api/chat/post", "api/chat/poll.php/",
-		"api/chat/post.php/", "api/chat/poll.php/x", "api/chat/poll.php%00", "api/chat/POLL.php", "api/%252e%252e/data/chat/", "database/", "dat",
+		"api/chat/post.php/", "api/chat/poll.php/x", "api/chat/poll.php%00", "api/chat/POLL.php", "database/", "dat",
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			a := t.doRaw(call{method: method, path: t.under(path), tokens: []string{randomToken()}})

@@ -66,11 +66,7 @@ func (t *trial) wantPrompt(result chatResult) {
 // wantOnly checks that a call printed a page with one message.
 func (t *trial) wantOnly(result chatResult, text string) {
 	t.wantPrompt(result)
-	p, err := decodePage(result.stdout)
-	if err != nil {
-		t.fatalf("%s: %v: %s", result.asked, err, clip(result.stdout))
-	}
-	if got := p.texts(); !slices.Equal(got, []string{text}) {
+	if got := t.decoded(result.asked, result.stdout).texts(); !slices.Equal(got, []string{text}) {
 		t.errorf("%s shows %q instead of %q alone", result.asked, got, text)
 	}
 }

@@ -126,35 +126,35 @@ func judgeRaceManyThreads(t *trial) {
 	}
 }
 
+// judgeRacePostsAndReplies has each racer reply and post in turn, so that the
+// posts, which are quicker than processes, fall among the replies.
 func judgeRacePostsAndReplies(t *trial) {
 	token := t.token()
 	t.post(token, "first")
-	const writers = 16
-	calls := t.textCalls(writers, func(int) string { return token })
-	type result struct {
-		outcome outcome
-		reply   chatResult
+	const racers, rounds = 9, 2
+	calls := t.textCalls(racers*rounds, func(int) string { return token })
+	type turn struct {
+		reply chatResult
+		post  outcome
 	}
-	results := together(2*writers, func(i int) result {
-		if i >= writers {
-			return result{reply: t.runChat(t.ctx, chatCall{root: t.tree(), args: []string{"reply", threadOf(token), racer(i)}})}
+	turns := together(racers, func(i int) (turns [rounds]turn) {
+		for round := range rounds {
+			n := i*rounds + round
+			reply := chatCall{root: t.tree(), args: []string{"reply", threadOf(token), "reply to " + racer(n)}}
+			turns[round].reply = t.runChat(t.ctx, reply)
+			a, err := t.send(t.ctx, calls[n])
+			turns[round].post = outcome{calls[n], a, err}
 		}
-		a, err := t.send(t.ctx, calls[i])
-		return result{outcome: outcome{calls[i], a, err}}
+		return turns
 	})
 	want := []string{"first"}
-	for i, r := range results {
-		want = append(want, racer(i))
-		if i >= writers {
-			t.wantExit(r.reply, codeDone)
-			continue
-		}
-		t.receipt(token, t.checked(r.outcome.call, r.outcome.answer, r.outcome.err))
+	for n := range racers * rounds {
+		turn := turns[n/rounds][n%rounds]
+		t.wantExit(turn.reply, codeDone)
+		t.receipt(token, t.checked(turn.post.call, turn.post.answer, turn.post.err))
+		want = append(want, "reply to "+racer(n), racer(n))
 	}
-	var got []string
-	for _, m := range t.pages(token) {
-		got = append(got, m.Text)
-	}
+	got := page{Messages: t.pages(token)}.texts()
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode"
 )
@@ -70,6 +71,12 @@ func chatPollCases() []testCase {
 			},
 		},
 		{
+			name:  "chat-poll/foreign-files",
+			wants: "A link, a pipe and a directory of a thread file's name are no threads: none is followed or blocks, section 8.",
+			needs: needChat,
+			judge: judgeForeignFiles,
+		},
+		{
 			name:  "chat-poll/pages",
 			wants: "chat poll THREAD --since pages like the HTTP poll, sections 5 and 8.",
 			needs: needChat,
@@ -122,6 +129,20 @@ func judgeListingBesideCorrupt(t *trial) {
 	}
 	if !slices.Contains(t.threadsIn(result.stdout), thread) {
 		t.errorf("the sound thread is not listed: %s", clip(result.stdout))
+	}
+}
+
+func judgeForeignFiles(t *trial) {
+	r := t.scratch()
+	for _, name := range t.placeForeign(r) {
+		thread := strings.TrimSuffix(name, ".json")
+		t.wantFailure(t.chatIn(r, "poll", thread, "--json"))
+		t.wantFailure(t.chatIn(r, "reply", thread, "answer"))
+	}
+	standing, err := r.threads()
+	t.must(err)
+	if len(standing) > 0 {
+		t.errorf("%d files were replaced by threads", len(standing))
 	}
 }
 

@@ -68,6 +68,12 @@ func replyCases() []testCase {
 			judge: judgeReplyLength,
 		},
 		{
+			name:  "reply/epoch-from-the-future",
+			wants: "A reply behind an epoch in the future gets that epoch plus 1, section 4.",
+			needs: needChat,
+			judge: judgeReplyFutureEpoch,
+		},
+		{
 			name:  "reply/many-at-once",
 			wants: "Fifty replies by processes at once all stand, with strictly increasing epochs, sections 4 and 8.",
 			needs: needChat,
@@ -152,6 +158,17 @@ func judgeReplyLength(t *trial) {
 		t.wantRefusedReply(r, thread, codeRefused, thread, full+char)
 		t.wantExit(t.chatIn(r, "reply", thread, full), codeDone)
 		t.wantReplied(r, thread, full)
+	}
+}
+
+func judgeReplyFutureEpoch(t *trial) {
+	r, thread := t.scratch(), threadOf(randomToken())
+	ahead := conversationUntil(time.Now().Add(time.Hour), 1, "operator")
+	t.placeMessages(r, thread, ahead)
+	t.wantExit(t.chatIn(r, "reply", thread, "answer"), codeDone)
+	t.wantReplied(r, thread, "answer")
+	if got, want := t.shown(r, thread).Cursor, ahead[0].Epoch+1; got != want {
+		t.errorf("the reply has epoch %d instead of %d", got, want)
 	}
 }
 
@@ -263,14 +280,17 @@ func judgeUnusableText(t *trial) {
 
 func judgeForeignThreadNames(t *trial) {
 	r, thread := t.scratchThread()
+	const away = "../../../../outside" // from the thread directory
 	outside := filepath.Join(r.dir, "outside.json")
-	data := t.read(r, thread)
+	data, err := encodeThread(away, conversation(1, "operator"))
+	t.must(err)
 	t.must(os.WriteFile(outside, data, 0o660))
-	for _, name := range []string{"../../../../outside", "", thread + ".json", strings.ToUpper(thread[:15]) + "A", "x", thread + "/", "./" + thread} {
+	before := t.read(r, thread)
+	for _, name := range []string{away, "", thread + ".json", strings.ToUpper(thread[:15]) + "A", "x", thread + "/", "./" + thread} {
 		t.wantFailure(t.chatIn(r, "reply", name, "answer"))
 		t.wantFailure(t.chatIn(r, "poll", name, "--json"))
 	}
-	t.unchanged(r, thread, data)
+	t.unchanged(r, thread, before)
 	now, err := os.ReadFile(outside)
 	t.must(err)
 	if string(now) != string(data) {

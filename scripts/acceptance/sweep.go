@@ -166,7 +166,9 @@ func (t *trial) placeForeign(r tree) []string {
 	name := func() string { return threadOf(randomToken()) + ".json" }
 	link, pipe, dir := name(), name(), name()
 	outside := filepath.Join(r.dir, "outside.json")
-	t.must(os.WriteFile(outside, []byte("{}"), 0o660))
+	data, err := encodeThread(strings.TrimSuffix(link, ".json"), conversation(1, "operator"))
+	t.must(err)
+	t.must(os.WriteFile(outside, data, 0o660))
 	t.must(os.Symlink(outside, filepath.Join(r.chatDir(), link)))
 	t.must(syscall.Mkfifo(filepath.Join(r.chatDir(), pipe), 0o660))
 	t.must(os.Mkdir(filepath.Join(r.chatDir(), dir), 0o770))

@@ -13,7 +13,7 @@ import (
 )
 
 // chatTimeout bounds one call of the chat command.
-const chatTimeout = 8 * time.Second
+const chatTimeout = 12 * time.Second
 
 // The exit codes of the chat command.
 const (
@@ -23,6 +23,8 @@ const (
 	codeRefused = 4 // by a limit or a condition
 	codeCorrupt = 5
 	codeNothing = 6 // before the time-out
+
+	codeStopped = -1 // what the judge takes for the code of a call that it stopped
 )
 
 // chatCall is one call of the chat command.
@@ -36,7 +38,7 @@ type chatCall struct {
 // chatResult is what came of it.
 type chatResult struct {
 	asked  string
-	code   int // -1 when it did not end by itself in time
+	code   int // codeStopped when it did not end by itself in time
 	stdout []byte
 	stderr string
 	took   time.Duration
@@ -67,7 +69,7 @@ func (s *target) runChat(ctx context.Context, c chatCall) chatResult {
 	start := time.Now()
 	err := cmd.Run()
 	r := chatResult{
-		asked:  "chat " + strings.Join(c.args, " "),
+		asked:  clip([]byte("chat " + strings.Join(c.args, " "))),
 		stdout: stdout.Bytes(),
 		stderr: stderr.String(),
 		took:   time.Since(start),
@@ -85,24 +87,33 @@ func (t *trial) chatIn(r tree, args ...string) chatResult {
 	return t.runChat(t.ctx, chatCall{root: r, args: args})
 }
 
+// wantEnded ends the case unless the command ended by itself in time.
+func (t *trial) wantEnded(r chatResult) {
+	t.must(r.err)
+	if r.code == codeStopped {
+		t.fatalf("%s: still running after %s; it said %s%s",
+			r.asked, r.took.Round(time.Millisecond), clip([]byte(r.stderr)), clip(r.stdout))
+	}
+}
+
 // wantExit ends the case unless the command ended with the code.
 func (t *trial) wantExit(r chatResult, code int) {
-	t.must(r.err)
+	t.wantEnded(r)
 	if r.code != code {
 		t.fatalf("%s: exit code %d instead of %d after %s; it said %s%s",
-			clip([]byte(r.asked)), r.code, code, r.took.Round(time.Millisecond), clip([]byte(r.stderr)), clip(r.stdout))
+			r.asked, r.code, code, r.took.Round(time.Millisecond), clip([]byte(r.stderr)), clip(r.stdout))
 	}
 }
 
 // wantFailure ends the case unless the command failed by itself, in whatever
 // way, and said so.
 func (t *trial) wantFailure(r chatResult) {
-	t.must(r.err)
-	if r.code <= 0 {
-		t.fatalf("%s: exit code %d; it said %s%s", clip([]byte(r.asked)), r.code, clip([]byte(r.stderr)), clip(r.stdout))
+	t.wantEnded(r)
+	if r.code == codeDone {
+		t.fatalf("%s: exit code %d; it said %s%s", r.asked, r.code, clip([]byte(r.stderr)), clip(r.stdout))
 	}
 	if r.stderr == "" {
-		t.errorf("%s: exit code %d without a word", clip([]byte(r.asked)), r.code)
+		t.errorf("%s: exit code %d without a word", r.asked, r.code)
 	}
 }
 

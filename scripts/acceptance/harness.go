@@ -73,6 +73,11 @@ func judgeAll(ctx context.Context, s *target, cases []testCase, out io.Writer) s
 			fmt.Fprintf(out, "--   %s: not judged (needs %s)\n", c.name, missing)
 			continue
 		}
+		if ctx.Err() != nil {
+			total.failed++
+			fmt.Fprintf(out, "FAIL %s: not judged (the run was interrupted or out of time)\n", c.name)
+			continue
+		}
 		failures := judge(ctx, s, c)
 		if len(failures) == 0 {
 			total.passed++
@@ -90,9 +95,6 @@ func judgeAll(ctx context.Context, s *target, cases []testCase, out io.Writer) s
 
 // judge runs one case to its end and returns what it found wrong.
 func judge(ctx context.Context, s *target, c testCase) []string {
-	if ctx.Err() != nil {
-		return []string{"not begun: the time of the whole run was over, or it was interrupted"}
-	}
 	ctx, cancel := context.WithTimeout(ctx, caseTimeout)
 	defer cancel()
 	t := &trial{target: s, ctx: ctx, from: randomIPv6()}

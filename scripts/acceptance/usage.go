@@ -37,7 +37,7 @@ func judgeUsageMistakes(t *trial) {
 		{"sweep", thread},
 	} {
 		result := t.chatIn(r, args...)
-		t.must(result.err)
+		t.wantEnded(result)
 		if result.code != codeUsage {
 			t.errorf("%s: exit code %d instead of %d", result.asked, result.code, codeUsage)
 		}

@@ -240,6 +240,18 @@ func (t *Thread) Unanswered() (count int, since int64) {
 	return count, since
 }
 
+// TurnsSince returns how many messages of Hermes stand behind the last one of
+// the author.
+func (t *Thread) TurnsSince(author Author) int {
+	turns := 0
+	for i := t.Len() - 1; i >= 0 && t.index[i].author != author[0]; i-- {
+		if t.index[i].author == Hermes[0] {
+			turns++
+		}
+	}
+	return turns
+}
+
 // PostsAfter returns the epochs of the messages that browsers wrote after
 // epoch, oldest first: what a rate limiter has to count after a restart
 // (section 7).

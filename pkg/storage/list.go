@@ -18,6 +18,9 @@ type Summary struct {
 	Unanswered int
 	// Since is the epoch of the first unanswered message in milliseconds.
 	Since int64
+	// Turns is how many answers of Hermes stand behind the person's last
+	// message, none of which the person has taken up.
+	Turns int
 	// Last is the newest message.
 	Last chat.Message
 }
@@ -56,7 +59,10 @@ func (s *Store) Summary(id chat.ThreadID) (Summary, bool, error) {
 	}
 	last, ok := st.tail.Last()
 	unanswered, since := st.tail.Unanswered()
-	return Summary{Thread: id, Messages: st.tail.Len(), Unanswered: unanswered, Since: since, Last: last}, ok, nil
+	return Summary{
+		Thread: id, Messages: st.tail.Len(), Unanswered: unanswered, Since: since,
+		Turns: st.tail.TurnsSince(chat.Operator), Last: last,
+	}, ok, nil
 }
 
 // Awaiting returns the threads that wait for Hermes, the longest wait first,

@@ -1,0 +1,131 @@
+package autoreply
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/newos4/relay/pkg/chat"
+	"github.com/newos4/relay/pkg/storage"
+)
+
+// Causes for which a run is given up.
+var (
+	errSuperseded = errors.New("the thread has changed")
+	errStopping   = errors.New("the agent stops")
+)
+
+// run answers one thread once. It works beside the agent's goroutine and
+// touches nothing that belongs to it.
+type run struct {
+	agent    *Agent
+	thread   chat.ThreadID
+	settings Settings
+}
+
+// result is how a run ended.
+type result struct {
+	thread  chat.ThreadID
+	message string // what was to be answered, "" for nothing
+	outcome outcome
+	failure *Failure // nil unless the run failed
+	tools   int
+	tokens  int
+	took    time.Duration
+}
+
+type outcome string
+
+const (
+	answered   outcome = "answered"
+	superseded outcome = "superseded"
+	failed     outcome = "failed"
+)
+
+// name is the outcome as it is counted.
+func (r result) name() string {
+	if r.failure != nil {
+		return string(failed) + ": " + string(r.failure.Reason)
+	}
+	return string(r.outcome)
+}
+
+// do runs to the end. A given-up run is superseded: what the thread needs next
+// is decided by looking at it.
+func (r run) do(ctx context.Context) result {
+	started := time.Now()
+	ctx, cancel := context.WithTimeoutCause(ctx, r.settings.Budget.Time, context.DeadlineExceeded)
+	defer cancel()
+	res := result{thread: r.thread}
+	err := r.answer(ctx, &res)
+	res.took = time.Since(started)
+	if cause := context.Cause(ctx); errors.Is(cause, errSuperseded) || errors.Is(cause, errStopping) || errors.Is(cause, context.Canceled) {
+		err = errSuperseded
+	}
+	switch {
+	case err == nil:
+		res.outcome = answered
+	case errors.Is(err, errSuperseded):
+		res.outcome = superseded
+	default:
+		res.outcome, res.failure = failed, failureOf(err)
+	}
+	return res
+}
+
+// answer asks the back end and appends what it says under the condition that
+// the message is still the newest.
+func (r run) answer(ctx context.Context, res *result) error {
+	thread, err := r.agent.store.Thread(r.thread)
+	if err != nil {
+		return Failf(ReasonInternal, false, "reading the thread: %w", err)
+	}
+	if !thread.Awaiting() {
+		return errSuperseded
+	}
+	last, _ := thread.Last()
+	res.message = last.ID
+	text, err := r.draft(ctx, thread, res)
+	if err != nil {
+		return err
+	}
+	r.agent.step("append")
+	_, err = r.agent.store.Append(ctx, r.thread, storage.Post{Author: chat.Hermes, Text: text, IfLast: last.ID})
+	r.agent.step("appended")
+	if code := chat.CodeOf(err); err != nil && (code == chat.CodeConflict || code == chat.CodeNotFound) {
+		return errSuperseded
+	}
+	if err != nil {
+		return Failf(ReasonInternal, true, "storing the answer: %w", err)
+	}
+	return nil
+}
+
+// draft returns an answer that may leave. One that is too long is sent back
+// once for shortening; it is never cut.
+func (r run) draft(ctx context.Context, thread *chat.Thread, res *result) (string, error) {
+	q := Question{Thread: r.thread, Messages: thread.Messages(), Limit: r.settings.Limit, Budget: r.settings.Budget}
+	for range 2 {
+		r.agent.step("ask")
+		answer, err := r.settings.Backend.Answer(ctx, q)
+		r.agent.step("drafted")
+		res.tools += len(answer.Tools)
+		res.tokens += answer.Tokens
+		if err != nil {
+			res.tokens += failureOf(err).Tokens
+			return "", err
+		}
+		text, err := r.settings.Outgoing.Clean(answer.Text)
+		if err != nil {
+			return "", err
+		}
+		if chat.CheckText(text, q.Limit) == nil {
+			return text, nil
+		}
+		q.TooLong = text
+		if q.Budget.Tokens = r.settings.Budget.Tokens - res.tokens; q.Budget.Tokens <= 0 {
+			return "", Failf(ReasonBudget, false, "the answer is too long and no tokens are left to shorten it")
+		}
+	}
+	return "", Failf(ReasonTooLong, false, "the answer was over %d code points, twice", q.Limit)
+}

@@ -154,14 +154,14 @@ func (r *rig) want(id chat.ThreadID, texts ...string) {
 	}
 }
 
-// state returns what the agent says of a thread in its file.
-func (r *rig) state(id chat.ThreadID) ThreadState {
+// state returns what the agent says of the test's thread in its file.
+func (r *rig) state() ThreadState {
 	r.Helper()
 	state, err := ReadState(r.path)
 	if err != nil {
 		r.Fatal(err)
 	}
-	return state.Threads[id]
+	return state.Threads[testThread]
 }
 
 // Ensures that a burst gets one answer, after the quiet time and not before,
@@ -251,7 +251,7 @@ func TestAgent_HumanReplyWins(t *testing.T) {
 		r.say(testThread, chat.Hermes, "by hand")
 		r.pass(time.Hour)
 		r.want(testThread, "a", "by hand")
-		if state := r.state(testThread); state.Phase != "" {
+		if state := r.state(); state.Phase != "" {
 			t.Errorf("state = %+v", state)
 		}
 	})
@@ -336,7 +336,7 @@ func TestAgent_RetriesSurviveARestart(t *testing.T) {
 		}
 		r.say(testThread, chat.Operator, "a")
 		r.pass(2 * time.Second)
-		if s := r.state(testThread); s.Phase != Waiting || s.Attempts != 1 || !strings.Contains(s.Reason, "unavailable: connection refused") || s.Until != time.Now().Add(firstBackoff).UnixMilli() {
+		if s := r.state(); s.Phase != Waiting || s.Attempts != 1 || !strings.Contains(s.Reason, "unavailable: connection refused") || s.Until != time.Now().Add(firstBackoff).UnixMilli() {
 			t.Errorf("state = %+v", s)
 		}
 		r.stop()
@@ -347,7 +347,7 @@ func TestAgent_RetriesSurviveARestart(t *testing.T) {
 		}
 		r.pass(time.Millisecond)
 		r.pass(2 * time.Minute)
-		if s := r.state(testThread); s.Phase != Failed || s.Attempts != 3 {
+		if s := r.state(); s.Phase != Failed || s.Attempts != 3 {
 			t.Errorf("state = %+v", s)
 		}
 		r.stop()
@@ -387,7 +387,7 @@ func TestAgent_UnusableAnswers(t *testing.T) {
 				r.say(testThread, chat.Operator, "a")
 				r.pass(time.Hour)
 				r.want(testThread, "a")
-				if s := r.state(testThread); s.Phase != Failed || !strings.Contains(s.Reason, string(test.reason)) {
+				if s := r.state(); s.Phase != Failed || !strings.Contains(s.Reason, string(test.reason)) {
 					t.Errorf("state = %+v", s)
 				}
 				if n := len(r.backend.questions()); n != test.asked {
@@ -426,7 +426,7 @@ func TestAgent_RunsEnd(t *testing.T) {
 		}
 		r.say(testThread, chat.Operator, "a")
 		r.pass(2*time.Second + time.Minute)
-		if s := r.state(testThread); s.Phase != Failed || !strings.Contains(s.Reason, "timeout") {
+		if s := r.state(); s.Phase != Failed || !strings.Contains(s.Reason, "timeout") {
 			t.Errorf("state = %+v", s)
 		}
 	})
@@ -459,7 +459,7 @@ func TestAgent_Bounds(t *testing.T) {
 				if n := len(r.backend.questions()); n != test.runs {
 					t.Errorf("%d runs, want %d", n, test.runs)
 				}
-				s := r.state(testThread)
+				s := r.state()
 				if s.Phase != Waiting || !strings.Contains(s.Reason, test.reason) {
 					t.Errorf("state = %+v", s)
 				}
@@ -494,7 +494,7 @@ func TestAgent_StopsPingPong(t *testing.T) {
 		if n := len(r.backend.questions()); n != 3 {
 			t.Errorf("%d answers without a word from the person, want 3", n)
 		}
-		if s := r.state(testThread); s.Phase != Failed || !strings.Contains(s.Reason, "3 answers in a row") {
+		if s := r.state(); s.Phase != Failed || !strings.Contains(s.Reason, "3 answers in a row") {
 			t.Errorf("state = %+v", s)
 		}
 		r.say(testThread, chat.Operator, "go on")
@@ -537,7 +537,7 @@ func TestAgent_Apply(t *testing.T) {
 		r.say(testThread, chat.Operator, "a")
 		r.pass(time.Hour)
 		r.want(testThread, "a")
-		if s := r.state(testThread); s.Phase != Pending {
+		if s := r.state(); s.Phase != Pending {
 			t.Errorf("state = %+v", s)
 		}
 		if err := r.agent.Apply(r.Context(), testSettings(r.backend)); err != nil {
@@ -559,11 +559,11 @@ func TestAgent_StopsInMidRun(t *testing.T) {
 		}
 		r.say(testThread, chat.Operator, "a")
 		r.pass(3 * time.Second)
-		if s := r.state(testThread); s.Phase != Running {
+		if s := r.state(); s.Phase != Running {
 			t.Errorf("state = %+v", s)
 		}
 		r.stop()
-		if s := r.state(testThread); s.Phase != Pending || s.Attempts != 0 {
+		if s := r.state(); s.Phase != Pending || s.Attempts != 0 {
 			t.Errorf("state = %+v", s)
 		}
 		r.backend.answer = echo

@@ -71,8 +71,66 @@ type Watch struct {
 
 // Agent configures the auto-reply agent.
 type Agent struct {
-	Backend string
+	Backend     string
+	Roots       []string
+	Quiet       time.Duration
+	Concurrency int
+	Sandbox     string
+	Budget      Budget
+	OpenAI      OpenAI
+	Hermes      Hermes
+	Command     Command
 }
+
+// Budget bounds what answers may cost. A bound of 0 is none, except for one
+// answer.
+type Budget struct {
+	Time      time.Duration
+	ToolCalls int
+	Bytes     int
+	Tokens    int
+
+	ThreadRunsPerHour int
+	RunsPerHour       int
+	RunsPerDay        int
+	TokensPerHour     int
+	TokensPerDay      int
+	AgentTurns        int
+	Retries           int
+}
+
+// OpenAI is a chat-completions server.
+type OpenAI struct {
+	BaseURL string
+	Model   string
+	KeyFile string
+}
+
+// Hermes is the API server of a Hermes.
+type Hermes struct {
+	BaseURL string
+	KeyFile string
+}
+
+// Command is a program that writes answers.
+type Command struct {
+	Argv []string
+}
+
+// Names of the agent's back ends.
+const (
+	BackendNone    = "none"
+	BackendOpenAI  = "openai"
+	BackendHermes  = "hermes"
+	BackendCommand = "command"
+	BackendExtract = "extract"
+)
+
+// Values of agent.sandbox.
+const (
+	SandboxStrict     = "strict"
+	SandboxBestEffort = "best-effort"
+)
 
 // Log says what is logged and how.
 type Log struct {

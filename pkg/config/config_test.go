@@ -59,6 +59,12 @@ func samples() map[string]string {
 		"limits.thread_posts": "1", "limits.ip_posts": "2", "limits.window": "3m", "limits.threads": "4", "limits.messages": "5",
 		"limits.text": "6", "limits.body": "700", "limits.page": "8", "limits.ip_new_threads": "0", "limits.ip_new_window": "10h",
 		"retention.max_age": "24h", "retention.schedule": "7 3 * * *", "watch.rescan": "11s", "agent.backend": "none",
+		"agent.roots": `/srv/a\,b,/srv/c`, "agent.quiet": "3s", "agent.concurrency": "4", "agent.sandbox": "best-effort",
+		"agent.budget.time": "1m", "agent.budget.tool_calls": "1", "agent.budget.bytes": "2", "agent.budget.tokens": "300",
+		"agent.budget.thread_runs_per_hour": "1", "agent.budget.runs_per_hour": "2", "agent.budget.runs_per_day": "3",
+		"agent.budget.tokens_per_hour": "4", "agent.budget.tokens_per_day": "5", "agent.budget.agent_turns": "7", "agent.budget.retries": "8",
+		"agent.openai.base_url": "http://127.0.0.1:1/v1", "agent.openai.model": "m:1", "agent.openai.key_file": "/srv/key",
+		"agent.hermes.base_url": "https://h.example/v1", "agent.hermes.key_file": "credential:hermes", "agent.command.argv": `/bin/x,-a,one\,two`,
 		"log.level": "debug", "log.format": "json",
 	}
 }
@@ -90,11 +96,13 @@ func TestLoad_EveryKeyFromEveryLayer(t *testing.T) {
 }
 
 func yamlFor(key, value string) string {
-	section, name, ok := strings.Cut(key, ".")
-	if !ok {
-		return key + ": \"" + value + "\"\n"
+	var b strings.Builder
+	parts := strings.Split(key, ".")
+	for depth, part := range parts[:len(parts)-1] {
+		b.WriteString(strings.Repeat("  ", depth) + part + ":\n")
 	}
-	return section + ":\n  " + name + ": \"" + value + "\"\n"
+	b.WriteString(strings.Repeat("  ", len(parts)-1) + parts[len(parts)-1] + ": '" + value + "'\n")
+	return b.String()
 }
 
 func check(t *testing.T, key, want string, c *config.Config, err error) {
@@ -211,6 +219,37 @@ func TestLoad_File(t *testing.T) {
 	}
 	if _, err := load(t, "- a\n"); err == nil {
 		t.Error("a list was taken for a configuration")
+	}
+}
+
+// Ensures that a back end without what it needs stops the start, and that keys
+// cannot stand in a URL.
+func TestLoad_Agent(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		env  []string
+		want string
+	}{
+		"openai":     {[]string{"RELAYD_AGENT_BACKEND=openai", "RELAYD_AGENT_OPENAI_MODEL=m"}, "agent.openai.base_url: is empty"},
+		"extract":    {[]string{"RELAYD_AGENT_BACKEND=extract"}, "agent.roots: is empty"},
+		"command":    {[]string{"RELAYD_AGENT_BACKEND=command"}, "agent.command.argv: is empty"},
+		"password":   {[]string{"RELAYD_AGENT_OPENAI_BASE_URL=http://a:b@c/"}, "name a key_file instead"},
+		"scheme":     {[]string{"RELAYD_AGENT_HERMES_BASE_URL=ftp://c/"}, "is not a URL"},
+		"credential": {[]string{"RELAYD_AGENT_OPENAI_KEY_FILE=credential:../x"}, "does not name a credential"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := load(t, "", test.env...); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error = %v, want %q", err, test.want)
+			}
+		})
+	}
+	c, err := load(t, "agent: {backend: command, command: {argv: [/bin/x, 'a, b', 'c\\d']}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"/bin/x", "a, b", `c\d`}, c.Agent.Command.Argv); diff != "" {
+		t.Errorf("argv (-want +got):\n%s", diff)
 	}
 }
 

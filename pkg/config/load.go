@@ -65,6 +65,9 @@ func Load(source Source) (*Config, error) {
 	l.readEnv(source.Env)
 	l.bindFlags(source.Flags)
 	l.assign()
+	if len(l.problems) == 0 {
+		l.check(c)
+	}
 	if len(l.problems) > 0 {
 		return nil, &Error{Problems: l.problems, causes: l.causes}
 	}
@@ -173,7 +176,7 @@ func scalar(node *yaml.Node) string {
 	for i, item := range node.Content {
 		items[i] = scalar(resolve(item))
 	}
-	return strings.Join(items, ",")
+	return joinList(items)
 }
 
 // merge lays a value over what earlier layers said.
@@ -232,6 +235,21 @@ func (l *loader) assign() {
 			origin = "the default"
 		}
 		l.problem("%s: %q %v (from %s)", o.Key, text, err, origin)
+	}
+}
+
+// check finds values that do not go together.
+func (l *loader) check(c *Config) {
+	needs := map[string][]string{
+		BackendOpenAI:  {"agent.openai.base_url", "agent.openai.model"},
+		BackendHermes:  {"agent.hermes.base_url"},
+		BackendCommand: {"agent.command.argv"},
+		BackendExtract: {"agent.roots"},
+	}
+	for _, key := range needs[c.Agent.Backend] {
+		if l.option(key).Value() == "" {
+			l.problem("%s: is empty, and agent.backend %s needs it", key, c.Agent.Backend)
+		}
 	}
 }
 

@@ -196,7 +196,7 @@ func (v prefixesValue) String() string {
 	for i, prefix := range *v.p {
 		items[i] = prefix.String()
 	}
-	return strings.Join(items, ",")
+	return joinList(items)
 }
 
 type originsValue struct{ p *[]string }
@@ -213,15 +213,127 @@ func (v originsValue) Set(s string) error {
 	return nil
 }
 
-func (v originsValue) String() string { return strings.Join(*v.p, ",") }
+func (v originsValue) String() string { return joinList(*v.p) }
 
-// splitList splits at commas and drops blanks around the items.
+// pathsValue is a list of paths.
+type pathsValue struct{ p *[]string }
+
+func (v pathsValue) Set(s string) error {
+	var paths []string
+	for _, item := range splitList(s) {
+		var path string
+		if err := (pathValue{&path, false}).Set(item); err != nil {
+			return fmt.Errorf("holds %q, which %w", item, err)
+		}
+		paths = append(paths, path)
+	}
+	*v.p = paths
+	return nil
+}
+
+func (v pathsValue) String() string { return joinList(*v.p) }
+
+// wordsValue is a list of anything.
+type wordsValue struct{ p *[]string }
+
+func (v wordsValue) Set(s string) error {
+	if strings.ContainsRune(s, 0) {
+		return errors.New("holds a NUL character")
+	}
+	*v.p = splitList(s)
+	return nil
+}
+
+func (v wordsValue) String() string { return joinList(*v.p) }
+
+// textValue is one line of anything.
+type textValue struct{ p *string }
+
+func (v textValue) Set(s string) error {
+	if strings.ContainsAny(s, "\x00\r\n") {
+		return errors.New("is more than one line")
+	}
+	*v.p = s
+	return nil
+}
+
+func (v textValue) String() string { return *v.p }
+
+// urlValue is the address of a server, or empty. It holds no password: what it
+// holds is printed.
+type urlValue struct{ p *string }
+
+func (v urlValue) Set(s string) error {
+	if s == "" {
+		*v.p = ""
+		return nil
+	}
+	u, err := url.Parse(s)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return errors.New("is not a URL such as http://127.0.0.1:8080/v1")
+	case u.User != nil:
+		return errors.New("holds a user or password; name a key_file instead")
+	case u.RawQuery != "" || u.Fragment != "":
+		return errors.New("has a query or a fragment")
+	}
+	*v.p = strings.TrimSuffix(s, "/")
+	return nil
+}
+
+func (v urlValue) String() string { return *v.p }
+
+// CredentialPrefix begins the name of a key that systemd hands over.
+const CredentialPrefix = "credential:"
+
+// keyFileValue is a path, the name of a systemd credential, or empty.
+type keyFileValue struct{ p *string }
+
+func (v keyFileValue) Set(s string) error {
+	name, isCredential := strings.CutPrefix(s, CredentialPrefix)
+	if !isCredential {
+		return pathValue{v.p, true}.Set(s)
+	}
+	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
+		return errors.New("does not name a credential")
+	}
+	*v.p = s
+	return nil
+}
+
+func (v keyFileValue) String() string { return *v.p }
+
+// splitList splits at commas and drops blanks around the items. A backslash
+// takes the comma or backslash behind it for what it is.
 func splitList(s string) []string {
 	var items []string
-	for item := range strings.SplitSeq(s, ",") {
-		if item = strings.TrimSpace(item); item != "" {
-			items = append(items, item)
+	var item strings.Builder
+	end := func() {
+		if text := strings.TrimSpace(item.String()); text != "" {
+			items = append(items, text)
+		}
+		item.Reset()
+	}
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '\\' && i+1 < len(s) && (s[i+1] == ',' || s[i+1] == '\\'):
+			i++
+			item.WriteByte(s[i])
+		case s[i] == ',':
+			end()
+		default:
+			item.WriteByte(s[i])
 		}
 	}
+	end()
 	return items
+}
+
+// joinList is the inverse of splitList.
+func joinList(items []string) string {
+	escaped := make([]string, len(items))
+	for i, item := range items {
+		escaped[i] = strings.NewReplacer(`\`, `\\`, `,`, `\,`).Replace(item)
+	}
+	return strings.Join(escaped, ",")
 }

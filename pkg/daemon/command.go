@@ -167,17 +167,20 @@ func newConfigCommand(env Env, flags configFlags) *cobra.Command {
 // printConfig prints the configuration as a YAML file that means the same.
 func printConfig(w io.Writer, cfg *config.Config) error {
 	out := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
-	section := ""
+	var open []string // the sections that the lines now stand in
 	for _, o := range cfg.Options() {
-		name := o.Key
-		if before, after, ok := strings.Cut(o.Key, "."); ok {
-			if before != section {
-				section = before
-				fmt.Fprintf(out, "%s:\n", section)
+		parts := strings.Split(o.Key, ".")
+		sections := parts[:len(parts)-1]
+		for depth, section := range sections {
+			if depth < len(open) && open[depth] == section {
+				continue
 			}
-			name = "  " + after
+			open = open[:depth]
+			fmt.Fprintf(out, "%s%s:\n", strings.Repeat("  ", depth), section)
+			open = append(open, section)
 		}
-		fmt.Fprintf(out, "%s:\t%s\n", name, o.YAML())
+		open = open[:len(sections)]
+		fmt.Fprintf(out, "%s%s:\t%s\n", strings.Repeat("  ", len(sections)), parts[len(parts)-1], o.YAML())
 	}
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("printing the configuration: %w", err)

@@ -15,6 +15,7 @@ type inboxEntry struct {
 	Unanswered int         `json:"unanswered"`
 	Messages   int         `json:"messages"`
 	Last       messageJSON `json:"last"`
+	Agent      *agentJSON  `json:"agent,omitzero"`
 }
 
 // inboxJSON is the inbox as one JSON value.
@@ -55,8 +56,10 @@ func (v *inboxList) refresh() (bool, error) {
 
 func (v *inboxList) show() error {
 	entries := make([]inboxEntry, len(v.waiting))
+	state := v.agentState()
 	for i, sum := range v.waiting {
 		entries[i] = v.entry(sum)
+		entries[i].Agent = v.agentOf(state, sum)
 	}
 	for _, c := range v.corrupt {
 		v.warnCorrupt(c)

@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/newos4/relay/pkg/autoreply"
 	"github.com/newos4/relay/pkg/chat"
 	"github.com/newos4/relay/pkg/cli"
 	"github.com/newos4/relay/pkg/storage"
@@ -81,6 +83,8 @@ func TestScripts(t *testing.T) {
 			"exits": scriptExits,
 			"post":  scriptPost,
 			"pages": scriptPages,
+
+			"agentstate": scriptAgentState,
 		},
 	})
 }
@@ -134,4 +138,30 @@ func openStore(root string, now func() time.Time) *storage.Store {
 		Root: root, Space: "newos4", Threads: 500, Page: 50, Now: now,
 		Retention: chat.Retention{Messages: 200, MaxAge: 720 * time.Hour},
 	})
+}
+
+// scriptAgentState is "agentstate INBOX FILE": it writes what an agent would
+// that waits with the first thread of an inbox in JSON.
+func scriptAgentState(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: agentstate INBOX FILE")
+	}
+	var inbox struct {
+		Threads []struct {
+			Thread chat.ThreadID `json:"thread"`
+			Last   struct {
+				ID string `json:"id"`
+			} `json:"last"`
+		} `json:"threads"`
+	}
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &inbox))
+	first := inbox.Threads[0]
+	data, err := json.Marshal(autoreply.State{Threads: map[chat.ThreadID]autoreply.ThreadState{first.Thread: {
+		Phase: autoreply.Waiting, Message: first.Last.ID, Reason: "the limit of 60 answers in an hour is reached",
+		Since: 1792778460123, Until: 1792780000000, Attempts: 2,
+	}}})
+	ts.Check(err)
+	path := ts.MkAbs(args[1])
+	ts.Check(os.MkdirAll(filepath.Dir(path), 0o750))
+	ts.Check(os.WriteFile(path, data, 0o640))
 }

@@ -8,7 +8,8 @@ import (
 
 const pollLong = `Without THREAD, poll lists every thread that awaits hermes, the longest wait
 first: how long its first unanswered message has waited, how many there are, who
-wrote the last one, and its first line. Corrupt threads are named on standard
+wrote the last one, its first line, and below it what the auto-reply agent does
+about it and why, if it does anything. Corrupt threads are named on standard
 error and left out.
 
 With THREAD, poll shows the newest page of messages, oldest first; with --since

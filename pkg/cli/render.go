@@ -29,7 +29,7 @@ func (a *app) printMessage(m chat.Message) {
 
 // printRemark prints what the program, and no author, has to say.
 func (a *app) printRemark(format string, args ...any) {
-	a.printf("-- "+format+"\n", args...)
+	a.printf("-- %s\n", untrusted.Line(fmt.Sprintf(format, args...)))
 }
 
 // firstLineWidth keeps a row of the inbox, in most scripts, within 80 columns, in
@@ -47,6 +47,7 @@ func (a *app) printInboxHeader() {
 func (a *app) printInboxRow(e inboxEntry) {
 	wait := formatAge(time.Duration(e.AgeMS) * time.Millisecond)
 	a.printf(rowFormat, e.Thread, wait, e.Unanswered, e.Last.Author, untrusted.FirstLine(e.Last.Text, firstLineWidth))
+	a.printAgent(e.Agent)
 }
 
 // formatAge returns a duration in its two largest units, in at most seven

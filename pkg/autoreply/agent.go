@@ -52,6 +52,7 @@ type Agent struct {
 
 	// All below belongs to the goroutine of Run.
 	now     Settings
+	using   map[Backend]int // runs by back end; one that is replaced is closed after its last
 	threads map[chat.ThreadID]*entry
 	running int
 	ledger  ledger
@@ -73,7 +74,7 @@ func New(settings Settings, store Store, path string, log *slog.Logger) *Agent {
 	return &Agent{
 		store: store, path: path, log: log, step: func(string) {},
 		settings: make(chan Settings), results: make(chan result),
-		now: settings, threads: make(map[chat.ThreadID]*entry), counts: make(map[string]int),
+		now: settings, using: make(map[Backend]int), threads: make(map[chat.ThreadID]*entry), counts: make(map[string]int),
 	}
 }
 
@@ -106,8 +107,9 @@ func (a *Agent) Run(ctx context.Context, changes <-chan []storage.Change) {
 }
 
 // Apply replaces the settings. What is being answered goes on with the old ones;
-// threads that have failed are tried anew. It returns when Run has taken them,
-// or with ctx.
+// threads that have failed are tried anew. Another back end than the old one
+// stands in its place, and the old one is closed. It returns when Run has taken
+// the settings, or with ctx.
 func (a *Agent) Apply(ctx context.Context, settings Settings) error {
 	select {
 	case a.settings <- settings:
@@ -118,7 +120,11 @@ func (a *Agent) Apply(ctx context.Context, settings Settings) error {
 }
 
 func (a *Agent) apply(settings Settings) {
+	old := a.now.Backend
 	a.now = settings
+	if old != settings.Backend {
+		a.closeUnused(old)
+	}
 	for id, e := range a.threads {
 		if e.Phase == Failed || e.Phase == Waiting {
 			e.Attempts = 0
@@ -140,6 +146,20 @@ func (a *Agent) stop() {
 	}
 	a.dirty = true
 	a.save()
+	old := a.now.Backend
+	a.now.Backend = nil
+	a.closeUnused(old)
+}
+
+// closeUnused closes a back end that neither a run nor the settings use.
+func (a *Agent) closeUnused(b Backend) {
+	if b == nil || b == a.now.Backend || a.using[b] > 0 {
+		return
+	}
+	delete(a.using, b)
+	if err := b.Close(); err != nil {
+		a.log.Warn("closing a back end of the agent", "error", err)
+	}
 }
 
 // look takes notice of the thread as it stands now.
@@ -268,6 +288,7 @@ func (a *Agent) start(ctx context.Context, id chat.ThreadID, e *entry) {
 	runCtx, cancel := context.WithCancelCause(ctx)
 	e.cancel, e.again = cancel, false
 	a.running++
+	a.using[a.now.Backend]++
 	a.ledger.open(id, time.Now())
 	a.enter(id, e, Running, "", time.Time{})
 	r := run{agent: a, thread: id, settings: a.now}
@@ -291,6 +312,8 @@ func backoff(attempts int, asked time.Duration) time.Duration {
 // finish takes the result of a run.
 func (a *Agent) finish(r result) {
 	a.running--
+	a.using[r.backend]--
+	a.closeUnused(r.backend)
 	a.ledger.settle(r.thread, r.tokens)
 	a.counts[r.name()]++
 	a.dirty = true

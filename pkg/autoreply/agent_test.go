@@ -28,11 +28,21 @@ type scripted struct {
 	asked   []Question
 	running int
 	most    int // runs at once
+	closed  int
 	answer  func(ctx context.Context, q Question) (Answer, error)
 }
 
 func (s *scripted) Probe(context.Context) error { return nil }
-func (s *scripted) Close() error                { return nil }
+
+func (s *scripted) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed++
+	if s.running > 0 {
+		return errors.New("closed in mid-run")
+	}
+	return nil
+}
 
 func (s *scripted) Answer(ctx context.Context, q Question) (Answer, error) {
 	s.mu.Lock()
@@ -545,6 +555,40 @@ func TestAgent_Apply(t *testing.T) {
 		}
 		r.pass(time.Millisecond)
 		r.want(testThread, "a", "re: a")
+	})
+}
+
+// Ensures that a back end which was replaced is closed once, after its last run,
+// and the one in use with the agent.
+func TestAgent_ClosesBackends(t *testing.T) {
+	t.Parallel()
+	bubble(t, nil, func(r *rig) {
+		old, next := r.backend, &scripted{answer: echo}
+		old.answer = func(ctx context.Context, q Question) (Answer, error) {
+			time.Sleep(10 * time.Second)
+			return echo(ctx, q)
+		}
+		r.say(testThread, chat.Operator, "a")
+		r.pass(3 * time.Second)
+		for range 2 {
+			if err := r.agent.Apply(r.Context(), testSettings(next)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if old.closed != 0 {
+			t.Error("the old back end was closed in mid-run")
+		}
+		r.pass(time.Minute)
+		r.want(testThread, "a", "re: a")
+		if old.closed != 1 || next.closed != 0 {
+			t.Errorf("closed %d and %d times", old.closed, next.closed)
+		}
+		r.stop()
+		if old.closed != 1 || next.closed != 1 {
+			t.Errorf("closed %d and %d times in the end", old.closed, next.closed)
+		}
+		r.start(testSettings(old))
 	})
 }
 

@@ -26,6 +26,7 @@ type run struct {
 // result is how a run ended.
 type result struct {
 	thread  chat.ThreadID
+	backend Backend
 	message string // what was to be answered, "" for nothing
 	outcome outcome
 	failure *Failure // nil unless the run failed
@@ -56,7 +57,7 @@ func (r run) do(ctx context.Context) result {
 	started := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, r.settings.Budget.Time, context.DeadlineExceeded)
 	defer cancel()
-	res := result{thread: r.thread}
+	res := result{thread: r.thread, backend: r.settings.Backend}
 	err := r.answer(ctx, &res)
 	res.took = time.Since(started)
 	if cause := context.Cause(ctx); errors.Is(cause, errSuperseded) || errors.Is(cause, errStopping) || errors.Is(cause, context.Canceled) {

@@ -128,7 +128,8 @@ func killAgent(t *testing.T, root string, step int) bool {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), exe)
-	cmd.Env = append(os.Environ(), asAgent+"="+root, fmt.Sprintf("%s=%d", crashAt, step))
+	cmd.Env = append(os.Environ(), asAgent+"="+root, fmt.Sprintf("%s=%d", crashAt, step),
+		"GORACE=atexit_sleep_ms=0") // the race detector would add a second to each process
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

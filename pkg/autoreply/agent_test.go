@@ -65,6 +65,13 @@ func (s *scripted) questions() []Question {
 	return slices.Clone(s.asked)
 }
 
+// closes returns how often the back end was closed.
+func (s *scripted) closes() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
 // echo answers with the newest message.
 func echo(_ context.Context, q Question) (Answer, error) {
 	return Answer{Text: "re: " + q.Messages[len(q.Messages)-1].Text, Tokens: 10}, nil
@@ -576,17 +583,17 @@ func TestAgent_ClosesBackends(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if old.closed != 0 {
+		if old.closes() != 0 {
 			t.Error("the old back end was closed in mid-run")
 		}
 		r.pass(time.Minute)
 		r.want(testThread, "a", "re: a")
-		if old.closed != 1 || next.closed != 0 {
-			t.Errorf("closed %d and %d times", old.closed, next.closed)
+		if old.closes() != 1 || next.closes() != 0 {
+			t.Errorf("closed %d and %d times", old.closes(), next.closes())
 		}
 		r.stop()
-		if old.closed != 1 || next.closed != 1 {
-			t.Errorf("closed %d and %d times in the end", old.closed, next.closed)
+		if old.closes() != 1 || next.closes() != 1 {
+			t.Errorf("closed %d and %d times in the end", old.closes(), next.closes())
 		}
 		r.start(testSettings(old))
 	})

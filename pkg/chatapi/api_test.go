@@ -584,3 +584,24 @@ func TestLog_OneLineWithoutSecrets(t *testing.T) {
 		}
 	}
 }
+
+// Ensures that no form of the log carries what a terminal would obey
+// (https://github.com/solana-labs/solana/issues/20495).
+func TestLog_ControlsAreSpelledOut(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(s *settings) {
+		log := new(lockedBuffer)
+		s.api.Logger = slog.New(slog.NewJSONHandler(log, nil))
+		t.Cleanup(func() {
+			for _, bad := range []string{"\u009b", "\u202e", "\U000e0072", "\x7f", "\x1b"} {
+				if strings.Contains(log.String(), bad) {
+					t.Errorf("the log holds %q:\n%q", bad, log.String())
+				}
+			}
+			if !strings.Contains(log.String(), "⟦U+009B⟧") {
+				t.Errorf("the log does not tell of the path:\n%s", log.String())
+			}
+		})
+	})
+	f.do(request{method: "GET", path: "/x%c2%9b2J%1b[2J%e2%80%ae%f3%a0%81%b2%0a%7f%ff"})
+}

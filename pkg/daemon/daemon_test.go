@@ -435,6 +435,24 @@ func TestMain_Usage(t *testing.T) {
 	}
 }
 
+// Ensures that what config print prints of the defaults is a configuration that
+// means the same.
+func TestConfigPrint_DefaultsAreAConfiguration(t *testing.T) {
+	t.Parallel()
+	code, first, stderr := run(t, nil, "config", "print", "--config", emptyConfig(t))
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	path := filepath.Join(t.TempDir(), "printed.yaml")
+	if err := os.WriteFile(path, []byte(first), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, second, stderr := run(t, nil, "config", "print", "--config", path)
+	if code != 0 || first != second {
+		t.Errorf("code %d, %s\nfirst:\n%s\nsecond:\n%s", code, stderr, first, second)
+	}
+}
+
 // Ensures that what config print prints is a configuration that means the same.
 func TestConfigPrint_IsAConfiguration(t *testing.T) {
 	t.Parallel()

@@ -341,3 +341,19 @@ func TestAppend_LockFileRemoved(t *testing.T) {
 		t.Errorf("two stores hold the lock: %v", err)
 	}
 }
+
+// Ensures that a thread at the end of time takes no message that would make its
+// file corrupt (https://github.com/dstackai/dstack/issues/1727).
+func TestAppend_AtTheEndOfTime(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t, func(o *Options) {
+		o.Now = func() time.Time { return time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC) }
+	})
+	mustPost(t, s, testThread, "the last")
+	if _, err := s.Append(t.Context(), testThread, Post{Author: chat.Operator, Text: "x"}); chat.CodeOf(err) != chat.CodeStorage {
+		t.Errorf("Append = %v, want an error of the storage", err)
+	}
+	if got := texts(t, s, testThread); !slices.Equal(got, []string{"the last"}) {
+		t.Errorf("the thread holds %q", got)
+	}
+}

@@ -342,6 +342,24 @@ func TestAppend_LockFileRemoved(t *testing.T) {
 	}
 }
 
+// Ensures that what a panic interrupts locks the thread for nobody.
+func TestAppend_PanicGivesTheLockBack(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t, func(o *Options) { o.LockWait = 50 * time.Millisecond })
+	mustPost(t, s, testThread, "before")
+	s.step = func(string) error { panic("broken") }
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("there was no panic")
+			}
+		}()
+		_, _ = s.Append(t.Context(), testThread, Post{Author: chat.Operator, Text: "x"})
+	}()
+	s.step = func(string) error { return nil }
+	mustPost(t, s, testThread, "after")
+}
+
 // Ensures that a thread at the end of time takes no message that would make its
 // file corrupt (https://github.com/dstackai/dstack/issues/1727).
 func TestAppend_AtTheEndOfTime(t *testing.T) {

@@ -360,6 +360,31 @@ func TestAppend_PanicGivesTheLockBack(t *testing.T) {
 	mustPost(t, s, testThread, "after")
 }
 
+// Ensures that the lock file has the group of its directory, also where the
+// directory does not pass its group on
+// (https://github.com/mdwn/mtrack/issues/361).
+func TestAppend_LockFileHasTheGroupOfItsDirectory(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root may choose any group")
+	}
+	s := mustOpen(t)
+	if err := os.MkdirAll(s.path, 0o770); err != nil {
+		t.Fatal(err)
+	}
+	const group = 4711
+	if err := os.Chown(s.path, -1, group); err != nil {
+		t.Fatal(err)
+	}
+	mustPost(t, s, testThread, "x")
+	for _, name := range []string{lockName, fileName(testThread)} {
+		var st unix.Stat_t
+		if err := unix.Stat(filepath.Join(s.path, name), &st); err != nil || st.Gid != group {
+			t.Errorf("%s has the group %d, want %d (%v)", name, st.Gid, group, err)
+		}
+	}
+}
+
 // Ensures that a thread at the end of time takes no message that would make its
 // file corrupt (https://github.com/dstackai/dstack/issues/1727).
 func TestAppend_AtTheEndOfTime(t *testing.T) {

@@ -83,7 +83,8 @@ func (d *directory) openLock() error {
 	d.self, d.gid = identityOf(&st), st.Gid
 	fd, err := d.openAt(lockName, unix.O_RDWR|unix.O_CREAT)
 	if err != nil {
-		return fmt.Errorf("opening the lock file: %w", err)
+		// The path lets the operator see whose file it is.
+		return fmt.Errorf("locking threads: %w", &fs.PathError{Op: "open", Path: d.path + "/" + lockName, Err: err})
 	}
 	d.lock = os.NewFile(uintptr(fd), lockName)
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -93,6 +94,11 @@ func (d *directory) openLock() error {
 		return fmt.Errorf("%s/%s is not a regular file", d.path, lockName)
 	}
 	d.locked = identityOf(&st)
+	if st.Gid != d.gid {
+		// In a directory without the setgid bit a new file has its writer's group,
+		// which would lock out all others. Only its owner can mend that.
+		_ = unix.Fchown(fd, -1, int(d.gid))
+	}
 	if st.Mode&0o777 != fileMode {
 		// Only the owner can mend the mode that the umask left; for anybody else
 		// it is right already or the open above would have failed.

@@ -200,6 +200,12 @@ func (d *directory) read(name string) ([]byte, error) {
 // directory has taken.
 var errNotRegular = errors.New("it is not a regular file")
 
+// maxFileSize bounds what is read into memory, in bytes. No thread within limits
+// that make sense comes near it; whoever made such a file did not write threads.
+const maxFileSize = 256 << 20
+
+var errTooLarge = fmt.Errorf("it is larger than %d bytes", maxFileSize)
+
 func readRegular(fd int) ([]byte, identity, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -207,6 +213,9 @@ func readRegular(fd int) ([]byte, identity, error) {
 	}
 	if !isRegular(&st) {
 		return nil, identity{}, errNotRegular
+	}
+	if st.Size > maxFileSize {
+		return nil, identity{}, errTooLarge
 	}
 	data := make([]byte, st.Size)
 	for n := 0; n < len(data); {
@@ -219,7 +228,9 @@ func readRegular(fd int) ([]byte, identity, error) {
 		}
 		if got == 0 {
 			// Thread files are replaced, never cut; whoever cut this one left
-			// what a parser will call corrupt.
+			// what a parser will call corrupt. The size that it had would pass it
+			// off as the file that was there before.
+			st.Size = int64(n)
 			return data[:n], identityOf(&st), nil
 		}
 		n += got

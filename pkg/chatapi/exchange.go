@@ -73,7 +73,9 @@ func (e *exchange) recover() {
 // stand by name, and of other paths whatever could be a token is left out.
 func (e *exchange) log() {
 	level := slog.LevelInfo
-	if e.status >= http.StatusInternalServerError && e.code != chat.CodeThreadLimit {
+	// A client that went away while it waited is no failure of the server's.
+	gone := errors.Is(e.cause, context.Canceled)
+	if e.status >= http.StatusInternalServerError && e.code != chat.CodeThreadLimit && !gone {
 		level = slog.LevelError
 	}
 	logger := e.api.opts.Logger

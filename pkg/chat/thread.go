@@ -280,8 +280,11 @@ func (t *Thread) HasID(id string) bool {
 // Append returns the thread with m behind its messages and, in the same step,
 // without those that the retention drops at now (milliseconds). m is never
 // dropped. The receiver, nil for a new thread, must be whole and m.Epoch later
-// than its newest.
+// than its newest. An epoch that no file may hold is an error.
 func (t *Thread) Append(id ThreadID, m Message, now int64, keep Retention) (*Thread, error) {
+	if m.Epoch > maxEpoch {
+		return nil, fmt.Errorf("the epoch %d is beyond the year 9999", m.Epoch)
+	}
 	drop := 0
 	if t != nil {
 		t.mustBeWhole()

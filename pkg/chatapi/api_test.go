@@ -584,3 +584,52 @@ func TestLog_OneLineWithoutSecrets(t *testing.T) {
 		}
 	}
 }
+
+// Ensures that no form of the log carries what a terminal would obey
+// (https://github.com/solana-labs/solana/issues/20495).
+func TestLog_ControlsAreSpelledOut(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(s *settings) {
+		log := new(lockedBuffer)
+		s.api.Logger = slog.New(slog.NewJSONHandler(log, nil))
+		t.Cleanup(func() {
+			for _, bad := range []string{"\u009b", "\u202e", "\U000e0072", "\x7f", "\x1b"} {
+				if strings.Contains(log.String(), bad) {
+					t.Errorf("the log holds %q:\n%q", bad, log.String())
+				}
+			}
+			if !strings.Contains(log.String(), "⟦U+009B⟧") {
+				t.Errorf("the log does not tell of the path:\n%s", log.String())
+			}
+		})
+	})
+	f.do(request{method: "GET", path: "/x%c2%9b2J%1b[2J%e2%80%ae%f3%a0%81%b2%0a%7f%ff"})
+}
+
+// canceled is a store whose lock is held until the client has gone.
+type canceled struct{ chatapi.Store }
+
+func (canceled) Append(ctx context.Context, _ chat.ThreadID, _ storage.Post) (storage.Receipt, error) {
+	<-ctx.Done()
+	return storage.Receipt{}, chat.Errorf(chat.CodeStorage, "%w", context.Cause(ctx))
+}
+
+// Ensures that a client that goes away while its post waits raises no alarm, and
+// costs nothing in the windows.
+func TestLog_ClientThatWentAwayIsNoError(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(s *settings) { s.windows[0].Limit = 1 })
+	whole := f.api
+	f.api = chatapi.New(f.settings.api, canceled{f.store}, f.limiter)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/spaces/newos4/api/chat/post.php", strings.NewReader(`{"text":"x"}`))
+	r.Header.Set("X-Chat-Token", token(1))
+	r.RemoteAddr = "192.0.2.1:1"
+	f.api.ServeHTTP(httptest.NewRecorder(), r)
+	if text := f.log.String(); strings.Contains(text, "level=ERROR") || !strings.Contains(text, "code=storage") {
+		t.Errorf("the log says:\n%s", text)
+	}
+	f.api = whole
+	f.post(1, "x").want(t, http.StatusCreated, "")
+}

@@ -251,18 +251,24 @@ func (a *API) reserve(claims ...ratelimit.Claim) (*ratelimit.Reservation, error)
 }
 
 // recall gives the limiter what the thread posted before this process started,
-// so that a restart lifts no limit.
+// so that a restart lifts no limit. An epoch ahead of the clock does not say
+// when its message came; once this process has run for a whole window, it came
+// before the window or was counted when it did.
 func (a *API) recall(id chat.ThreadID) {
 	if a.limiter.Known(WindowThread, string(id)) {
 		return
 	}
-	epochs, err := a.store.PostsAfter(id, a.opts.Now().Add(-a.limiter.Span(WindowThread)).UnixMilli())
+	now, span := a.opts.Now(), a.limiter.Span(WindowThread)
+	epochs, err := a.store.PostsAfter(id, now.Add(-span).UnixMilli())
 	if err != nil {
 		return // the append that follows meets the same failure and reports it
 	}
-	times := make([]time.Time, len(epochs))
-	for i, epoch := range epochs {
-		times[i] = time.UnixMilli(epoch)
+	ranAWindow := now.Sub(a.started) >= span
+	times := make([]time.Time, 0, len(epochs))
+	for _, epoch := range epochs {
+		if at := time.UnixMilli(epoch); !at.After(now) || !ranAWindow {
+			times = append(times, at)
+		}
 	}
 	a.limiter.Seed(WindowThread, string(id), times)
 }

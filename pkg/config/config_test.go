@@ -198,6 +198,27 @@ log: loud
 	}
 }
 
+// Ensures that nothing in the file is passed over, a security setting above all
+// (https://github.com/binwiederhier/ntfy/issues/255).
+func TestLoad_PassesOverNothing(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]string{
+		"root: /a\n---\nbogus: 1\n":                                              "something follows the first document",
+		"http:\n  trusted_proxies:\n    - 10.0.0.1: yes\n":                       "http.trusted_proxies: is a list in ",
+		"http:\n  trusted_proxies: [[10.0.0.1]]\n":                               "http.trusted_proxies: is a list in ",
+		"http.trusted_proxies: 10.0.0.1\nhttp:\n  trusted_proxies: [10.0.0.2]\n": "http.trusted_proxies: stands twice, in ",
+	} {
+		if c, err := load(t, file); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q gave %+v, %v, want %q", file, c, err, want)
+		}
+	}
+	for _, file := range []string{"", "# nothing\n", "---\nroot: /a\n", "root: /a\n...\n"} {
+		if _, err := load(t, file); err != nil {
+			t.Errorf("%q gave %v", file, err)
+		}
+	}
+}
+
 // Ensures that a file that was named must exist, that the default one need not,
 // and that a key that stands twice is an error.
 func TestLoad_File(t *testing.T) {

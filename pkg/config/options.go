@@ -114,9 +114,19 @@ func (o Option) YAML() string {
 	}
 	items := splitList(o.Value())
 	for i, item := range items {
-		items[i] = quoteYAML(item)
+		items[i] = quoteItem(item)
 	}
 	return "[" + strings.Join(items, ", ") + "]"
+}
+
+// quoteItem quotes what would be read as something else inside brackets, where
+// "::1" is no plain text.
+func quoteItem(s string) string {
+	var items []string
+	if err := yaml.Unmarshal([]byte("["+s+"]"), &items); err == nil && len(items) == 1 && items[0] == s {
+		return s
+	}
+	return strconv.Quote(s)
 }
 
 // quoteYAML quotes what would be read as something else if it stood alone.

@@ -435,6 +435,43 @@ func TestMain_Usage(t *testing.T) {
 	}
 }
 
+// Ensures that OPTIONS, whatever its target, is answered like every other request
+// (https://github.com/rs/cors/issues/185).
+func TestServe_OptionsOfTheServer(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir())
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", regexp.MustCompile(`[0-9.]+:[0-9]+`).FindString(r.base))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := io.WriteString(conn, "OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(conn)
+	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 404 ") || !strings.Contains(string(answer), `"success":false`) {
+		t.Errorf("%v, %s", err, answer)
+	}
+}
+
+// Ensures that what config print prints of the defaults is a configuration that
+// means the same.
+func TestConfigPrint_DefaultsAreAConfiguration(t *testing.T) {
+	t.Parallel()
+	code, first, stderr := run(t, nil, "config", "print", "--config", emptyConfig(t))
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	path := filepath.Join(t.TempDir(), "printed.yaml")
+	if err := os.WriteFile(path, []byte(first), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, second, stderr := run(t, nil, "config", "print", "--config", path)
+	if code != 0 || first != second {
+		t.Errorf("code %d, %s\nfirst:\n%s\nsecond:\n%s", code, stderr, first, second)
+	}
+}
+
 // Ensures that what config print prints is a configuration that means the same.
 func TestConfigPrint_IsAConfiguration(t *testing.T) {
 	t.Parallel()

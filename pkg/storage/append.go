@@ -49,8 +49,7 @@ func (s *Store) Append(ctx context.Context, id chat.ThreadID, post Post) (Receip
 	if err != nil {
 		return Receipt{}, err
 	}
-	receipt, err := s.appendLocked(ctx, g, id, post)
-	g.unlock()
+	receipt, err := s.appendAndUnlock(ctx, g, id, post)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -59,6 +58,13 @@ func (s *Store) Append(ctx context.Context, id chat.ThreadID, post Post) (Receip
 		return Receipt{}, err
 	}
 	return receipt, nil
+}
+
+// appendAndUnlock gives the lock back even when it panics, so that a fault on one
+// request does not lock the thread for all others.
+func (s *Store) appendAndUnlock(ctx context.Context, g *guard, id chat.ThreadID, post Post) (Receipt, error) {
+	defer g.unlock()
+	return s.appendLocked(ctx, g, id, post)
 }
 
 func (s *Store) appendLocked(ctx context.Context, g *guard, id chat.ThreadID, post Post) (Receipt, error) {

@@ -341,3 +341,62 @@ func TestAppend_LockFileRemoved(t *testing.T) {
 		t.Errorf("two stores hold the lock: %v", err)
 	}
 }
+
+// Ensures that what a panic interrupts locks the thread for nobody.
+func TestAppend_PanicGivesTheLockBack(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t, func(o *Options) { o.LockWait = 50 * time.Millisecond })
+	mustPost(t, s, testThread, "before")
+	s.step = func(string) error { panic("broken") }
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("there was no panic")
+			}
+		}()
+		_, _ = s.Append(t.Context(), testThread, Post{Author: chat.Operator, Text: "x"})
+	}()
+	s.step = func(string) error { return nil }
+	mustPost(t, s, testThread, "after")
+}
+
+// Ensures that the lock file has the group of its directory, also where the
+// directory does not pass its group on
+// (https://github.com/mdwn/mtrack/issues/361).
+func TestAppend_LockFileHasTheGroupOfItsDirectory(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root may choose any group")
+	}
+	s := mustOpen(t)
+	if err := os.MkdirAll(s.path, 0o770); err != nil {
+		t.Fatal(err)
+	}
+	const group = 4711
+	if err := os.Chown(s.path, -1, group); err != nil {
+		t.Fatal(err)
+	}
+	mustPost(t, s, testThread, "x")
+	for _, name := range []string{lockName, fileName(testThread)} {
+		var st unix.Stat_t
+		if err := unix.Stat(filepath.Join(s.path, name), &st); err != nil || st.Gid != group {
+			t.Errorf("%s has the group %d, want %d (%v)", name, st.Gid, group, err)
+		}
+	}
+}
+
+// Ensures that a thread at the end of time takes no message that would make its
+// file corrupt (https://github.com/dstackai/dstack/issues/1727).
+func TestAppend_AtTheEndOfTime(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t, func(o *Options) {
+		o.Now = func() time.Time { return time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC) }
+	})
+	mustPost(t, s, testThread, "the last")
+	if _, err := s.Append(t.Context(), testThread, Post{Author: chat.Operator, Text: "x"}); chat.CodeOf(err) != chat.CodeStorage {
+		t.Errorf("Append = %v, want an error of the storage", err)
+	}
+	if got := texts(t, s, testThread); !slices.Equal(got, []string{"the last"}) {
+		t.Errorf("the thread holds %q", got)
+	}
+}

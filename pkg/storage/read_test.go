@@ -271,3 +271,44 @@ func TestAwaiting_LongestFirst(t *testing.T) {
 		t.Errorf("summary = %+v", w)
 	}
 }
+
+// Ensures that a file that does not fit into memory ends no process, however
+// often it is met (https://github.com/marktext/marktext/issues/4852).
+func TestCorrupt_TooLarge(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t)
+	mustPost(t, s, "df0790f236013511", "sound")
+	mustPost(t, s, testThread, "x")
+	if err := os.Truncate(s.filePath(testThread), 1<<40); err != nil {
+		t.Skip("the file system has no files of that size")
+	}
+	_, pollErr := s.Poll(testThread, 0)
+	_, postErr := s.Append(t.Context(), testThread, Post{Author: chat.Operator, Text: "x"})
+	for _, err := range []error{pollErr, postErr} {
+		if chat.CodeOf(err) != chat.CodeCorrupt || !strings.Contains(err.Error(), s.filePath(testThread)) {
+			t.Errorf("error = %v, want corrupt with the file's name", err)
+		}
+	}
+	if report, err := s.Sweep(t.Context(), SweepOptions{}); err != nil || len(report.Corrupt) != 1 {
+		t.Errorf("sweep = %+v, %v", report, err)
+	}
+	if _, err := s.Reset(t.Context(), testThread); err != nil {
+		t.Errorf("Reset = %v", err)
+	}
+}
+
+// Ensures that a file that gave fewer bytes than it promised is not taken for
+// the one that it was.
+func TestReadRegular_EndsTooEarly(t *testing.T) {
+	t.Parallel()
+	// Files of sysfs promise a page.
+	file, err := os.Open("/sys/kernel/mm/transparent_hugepage/enabled")
+	if err != nil {
+		t.Skip(err)
+	}
+	defer func() { _ = file.Close() }()
+	data, got, err := readRegular(int(file.Fd()))
+	if err != nil || got.size != int64(len(data)) {
+		t.Errorf("%d bytes, size %d, %v", len(data), got.size, err)
+	}
+}

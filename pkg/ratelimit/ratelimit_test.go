@@ -162,6 +162,24 @@ func TestLimiter_SnapshotRestore(t *testing.T) {
 	}
 }
 
+// Ensures that the history of one key, told after that of another, moves none of
+// the other's events, whichever comes first.
+func TestLimiter_SeedLeavesOtherKeysAlone(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	l := ratelimit.New(c.now, 10, ip(1))
+	ages := map[string]time.Duration{"a": 100 * time.Second, "b": 500 * time.Second, "c": 300 * time.Second}
+	for _, key := range []string{"a", "b", "c"} {
+		l.Seed("ip", key, []time.Time{c.t.Add(-ages[key])})
+	}
+	for key, age := range ages {
+		_, full := l.Reserve(ratelimit.Claim{Window: "ip", Key: key})
+		if want := 600*time.Second - age; full == nil || full.Wait != want {
+			t.Errorf("%s: refusal = %+v, want %v", key, full, want)
+		}
+	}
+}
+
 // Ensures that events from a clock that was ahead count from now on, and no
 // wait is ever longer than the window.
 func TestLimiter_ClockStepsBack(t *testing.T) {

@@ -46,8 +46,7 @@ func (s *Store) Append(ctx context.Context, id chat.ThreadID, post Post) (Receip
 	if err != nil {
 		return Receipt{}, err
 	}
-	receipt, err := s.appendLocked(ctx, g, id, post)
-	g.unlock()
+	receipt, err := s.appendAndUnlock(ctx, g, id, post)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -56,6 +55,13 @@ func (s *Store) Append(ctx context.Context, id chat.ThreadID, post Post) (Receip
 		return Receipt{}, err
 	}
 	return receipt, nil
+}
+
+// appendAndUnlock lets go of the lock even if it panics: a daemon survives that,
+// and the thread would be locked for every process until the daemon ends.
+func (s *Store) appendAndUnlock(ctx context.Context, g *guard, id chat.ThreadID, post Post) (Receipt, error) {
+	defer g.unlock()
+	return s.appendLocked(ctx, g, id, post)
 }
 
 func (s *Store) appendLocked(ctx context.Context, g *guard, id chat.ThreadID, post Post) (Receipt, error) {

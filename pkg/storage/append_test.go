@@ -296,6 +296,25 @@ func TestAppend_WaitsForALockedThread(t *testing.T) {
 	mustPost(t, s, testThread, "the lock ended with its process")
 }
 
+// Ensures that a panic in mid-write leaves no thread locked, for this process or
+// another.
+func TestAppend_PanicLetsGoOfTheLock(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t, func(o *Options) { o.LockWait = 50 * time.Millisecond })
+	mustPost(t, s, testThread, "old")
+	s.step = func(string) error { panic("a fault in mid-write") }
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = s.Append(t.Context(), testThread, Post{Author: chat.Operator, Text: "x"})
+		t.Error("no panic")
+	}()
+	s.step = func(string) error { return nil }
+	mustPost(t, s, testThread, "from this store")
+	other := Open(s.opts)
+	defer func() { _ = other.Close() }()
+	mustPost(t, other, testThread, "from another")
+}
+
 // Ensures that a thread directory that was moved away or replaced is noticed,
 // and that the old one keeps what it had.
 func TestAppend_DirectoryMovedAway(t *testing.T) {

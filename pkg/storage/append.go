@@ -128,7 +128,7 @@ func (s *Store) checkRoom(g *guard) (threads int, err error) {
 // and renaming one step, so that two creators never exceed the limit together. It sets threads.
 func (s *Store) placeNew(ctx context.Context, g *guard, threads *int) func(from, to string) error {
 	return func(from, to string) error {
-		unlock, err := s.lockByte(ctx, g.dir, creationByte)
+		unlock, err := s.lockShared(ctx, g.dir, creationByte)
 		if err != nil {
 			return err
 		}

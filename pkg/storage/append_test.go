@@ -296,6 +296,36 @@ func TestAppend_WaitsForALockedThread(t *testing.T) {
 	mustPost(t, s, testThread, "the lock ended with its process")
 }
 
+// Ensures that the locks which all threads share are waited for only so long as
+// well, and that nothing is made or removed without them.
+func TestAppend_WaitsForTheSharedLocks(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t, func(o *Options) { o.LockWait = 50 * time.Millisecond })
+	mustPost(t, s, testThread, "old")
+	other := Open(testOptions(s.opts.Root))
+	defer func() { _ = other.Close() }()
+	dir, err := other.writableDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, offset := range []int64{creationByte, marksByte} {
+		unlock, err := other.lockByte(t.Context(), dir, offset)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unlock()
+	}
+	if _, err := s.Append(t.Context(), "df0790f236013511", Post{Author: chat.Operator, Text: "x", Create: true}); !errors.Is(err, errLockWait) {
+		t.Errorf("a new thread: %v, want a lock that is held", err)
+	}
+	if _, err := s.Reset(t.Context(), testThread); !errors.Is(err, errLockWait) {
+		t.Errorf("a reset: %v, want a lock that is held", err)
+	}
+	if ids, err := s.Threads(); err != nil || !slices.Equal(ids, []chat.ThreadID{testThread}) {
+		t.Errorf("threads = %v, %v", ids, err)
+	}
+}
+
 // Ensures that a panic in mid-write leaves no thread locked, for this process or
 // another.
 func TestAppend_PanicLetsGoOfTheLock(t *testing.T) {

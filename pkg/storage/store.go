@@ -25,8 +25,8 @@ type Options struct {
 	Threads int
 	// Page is how many messages a poll returns at most.
 	Page int
-	// LockWait bounds how long a write waits for another process that holds the
-	// thread's lock; 0 means 10 s.
+	// LockWait bounds how long a write waits for each lock that another process
+	// holds; 0 means 10 s.
 	LockWait time.Duration
 	// CacheBytes bounds the memory for threads that were read; 0 means 16 MiB.
 	CacheBytes int

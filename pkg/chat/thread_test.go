@@ -258,6 +258,22 @@ func TestThread_AppendKeepsToTheRetention(t *testing.T) {
 	}
 }
 
+// Ensures that no append makes a thread that would then be called corrupt, behind
+// the last epoch that a file may hold.
+func TestThread_AppendRefusesWhatWouldNotParse(t *testing.T) {
+	t.Parallel()
+	const lastEpoch = 253402300799999 // 9999-12-31T23:59:59.999Z
+	th := mustAppend(t, nil, chat.Message{ID: "MSG-1", Epoch: lastEpoch, Author: chat.Operator, Text: "x"}, 9)
+	if _, _, err := chat.Parse(id, th.Encode()); err != nil {
+		t.Fatal(err)
+	}
+	next := th.NextEpoch(base, 0)
+	_, err := th.Append(id, chat.Message{ID: "MSG-2", Epoch: next, Author: chat.Operator, Text: "x"}, base, keep(9))
+	if chat.CodeOf(err) != chat.CodeStorage {
+		t.Errorf("Append at epoch %d = %v, want storage", next, err)
+	}
+}
+
 // Ensures that a thread whose epochs lie in the future, after a clock that once
 // jumped, ages from the time of its file and so can be collected.
 func TestThread_ExcessAgesFutureEpochsByTheFile(t *testing.T) {

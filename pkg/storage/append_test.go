@@ -273,6 +273,53 @@ func TestAppend_ModesIgnoreTheUmask(t *testing.T) {
 	}
 }
 
+// Ensures that threads and the lock have the group of their directory even where
+// the directory does not hand it down.
+func TestAppend_GroupOfTheDirectory(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t)
+	if err := s.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(s.path, lockName)); err != nil {
+		t.Fatal(err)
+	}
+	gid := otherGroup(t)
+	if err := os.Chown(s.path, -1, gid); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(s.path, 0o770); err != nil {
+		t.Fatal(err)
+	}
+	mustPost(t, s, testThread, "x")
+	for _, path := range []string{s.filePath(testThread), filepath.Join(s.path, lockName)} {
+		var st unix.Stat_t
+		if err := unix.Stat(path, &st); err != nil || int(st.Gid) != gid || st.Mode&0o777 != fileMode {
+			t.Errorf("%s has group %d and mode %o, want %d and %o (%v)", path, st.Gid, st.Mode&0o777, gid, fileMode, err)
+		}
+	}
+}
+
+// otherGroup returns a group that this process may give files to and that is not
+// its own.
+func otherGroup(t *testing.T) int {
+	t.Helper()
+	if os.Geteuid() == 0 {
+		return os.Getegid() + 4711
+	}
+	groups, err := os.Getgroups()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, gid := range groups {
+		if gid != os.Getegid() {
+			return gid
+		}
+	}
+	t.Skip("this user is in one group only")
+	return 0
+}
+
 // Ensures that a writer waits for another process's lock only so long, says
 // what it waited for, and goes on when the holder dies.
 func TestAppend_WaitsForALockedThread(t *testing.T) {

@@ -217,7 +217,8 @@ func readRegular(fd int) ([]byte, identity, error) {
 		}
 		if got == 0 {
 			// Thread files are replaced, never cut; whoever cut this one left
-			// what a parser will call corrupt.
+			// what a parser will call corrupt, and not the file of that size.
+			st.Size = int64(n)
 			return data[:n], identityOf(&st), nil
 		}
 		n += got

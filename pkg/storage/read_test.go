@@ -171,6 +171,22 @@ func TestCorrupt_IsReportedAndLeftAlone(t *testing.T) {
 	}
 }
 
+// Ensures that a file which was cut while it was read is never taken for the one
+// whose size it had before.
+func TestReadRegular_ShortRead(t *testing.T) {
+	t.Parallel()
+	const path = "/sys/kernel/uevent_seqnum" // holds less than the size it states
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Skipf("%s: %v", path, err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	data, file, err := readRegular(fd)
+	if err != nil || file.size != int64(len(data)) {
+		t.Errorf("%d bytes of a file of %d, %v", len(data), file.size, err)
+	}
+}
+
 // Ensures that links, pipes, directories and foreign names in the thread
 // directory are no threads, are neither followed nor waited for, and are never
 // replaced.

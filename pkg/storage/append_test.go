@@ -34,6 +34,84 @@ func TestAppend_SyncsInOrder(t *testing.T) {
 	}
 }
 
+// Ensures that whoever finds a directory that another process is just making
+// syncs its parent, too, before anything in it is acknowledged.
+func TestAppend_SyncsDirectoriesThatAnotherMakes(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t)
+	var steps []string
+	s.step = func(step string) error {
+		steps = append(steps, step)
+		return os.MkdirAll(s.path, 0o770)
+	}
+	if err := s.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for range 4 { // spaces, newos4, data, chat
+		want = append(want, "make directory", "sync directory")
+	}
+	if diff := cmp.Diff(want, steps); diff != "" {
+		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+}
+
+// Ensures that removing, shortening, resetting and starting a thread are as
+// durable as appending: in each, what must be on disk first is synced first.
+func TestChanges_SyncInOrder(t *testing.T) {
+	t.Parallel()
+	write := []string{"create", "write", "set mode", "sync file", "rename"}
+	synced := append(slices.Clone(write), "sync directory")
+	far := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		change func(*Store) error
+		want   []string
+	}{
+		"start": {
+			func(s *Store) error {
+				_, err := s.Append(t.Context(), "df0790f236013511", Post{Author: chat.Operator, Text: "x", Create: true})
+				return err
+			},
+			synced,
+		},
+		"remove": {
+			func(s *Store) error {
+				s.opts.Now = func() time.Time { return far }
+				_, err := s.Sweep(t.Context(), SweepOptions{})
+				return err
+			},
+			slices.Concat(synced, []string{"remove", "sync directory"}),
+		},
+		"shorten": {
+			func(s *Store) error {
+				s.opts.Retention.Messages = 1
+				_, err := s.Sweep(t.Context(), SweepOptions{})
+				return err
+			},
+			synced,
+		},
+		"reset": {
+			func(s *Store) error { _, err := s.Reset(t.Context(), testThread); return err },
+			slices.Concat(synced, []string{"make directory", "sync directory", "move aside", "sync directory", "sync directory"}),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := mustOpen(t)
+			mustPost(t, s, testThread, "one")
+			mustPost(t, s, testThread, "two")
+			var steps []string
+			s.step = func(step string) error { steps = append(steps, step); return nil }
+			if err := test.change(s); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, steps); diff != "" {
+				t.Errorf("steps (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // Ensures that a failure at any step acknowledges nothing, leaves the old
 // thread readable and no temporary file, and does not stand in the way of the
 // next message.

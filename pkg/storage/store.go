@@ -192,13 +192,11 @@ func (s *Store) makeDir(path string) error {
 		return failure(err)
 	}
 	err := os.Mkdir(path, 0o770)
-	if os.IsExist(err) {
-		return nil // another process was faster
+	if err == nil {
+		err = os.Chmod(path, fs.ModeSetgid|0o770)
 	}
-	if err != nil {
-		return failure(fmt.Errorf("making the thread directory: %w", err))
-	}
-	if err := os.Chmod(path, fs.ModeSetgid|0o770); err != nil {
+	// Another process may have been faster, and need not have come to sync it.
+	if err != nil && !os.IsExist(err) {
 		return failure(fmt.Errorf("making the thread directory: %w", err))
 	}
 	parent, err := os.Open(filepath.Dir(path))

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -118,14 +120,24 @@ func (l *loader) readFile(source Source) {
 	}
 }
 
-// parseYAML returns a document that is a mapping in which no key stands twice.
+// parseYAML returns the one document of a file, a mapping in which no key stands
+// twice.
 func parseYAML(data []byte) (yaml.Node, error) {
-	var document yaml.Node
+	var document, more yaml.Node
 	// Decoding to a map checks the keys, which decoding to a node does not.
 	if err := yaml.Unmarshal(data, new(map[string]any)); err != nil {
 		return document, err
 	}
-	return document, yaml.Unmarshal(data, &document)
+	documents := yaml.NewDecoder(bytes.NewReader(data))
+	if err := documents.Decode(&document); errors.Is(err, io.EOF) {
+		return document, nil
+	} else if err != nil {
+		return document, err
+	}
+	if err := documents.Decode(&more); !errors.Is(err, io.EOF) {
+		return document, errors.New("there is more than one document")
+	}
+	return document, nil
 }
 
 // mergeFile takes the keys of one level of the file. Viper would fold their

@@ -208,6 +208,65 @@ func TestServe_RestartKeepsTheWindows(t *testing.T) {
 	}
 }
 
+// Ensures that the keys which bound a browser reach what enforces them.
+func TestServe_ObeysItsConfiguration(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir(), "RELAYD_LIMITS_TEXT=5", "RELAYD_LIMITS_BODY=100", "RELAYD_LIMITS_PAGE=1", "RELAYD_LIMITS_MESSAGES=2",
+		"RELAYD_LIMITS_IP_NEW_THREADS=1", "RELAYD_LIMITS_IP_NEW_WINDOW=1h", "RELAYD_HTTP_TRUSTED_PROXIES=203.0.113.0/24",
+		"RELAYD_HTTP_ALLOWED_ORIGINS=https://a.example")
+	for range 3 {
+		r.mustSend(t, 201, "POST", "post.php", token(1), `{"text":"12345"}`)
+	}
+	for body, code := range map[string]string{`{"text":"123456"}`: "too_long", strings.Repeat("x", 101): "too_large"} {
+		if got := r.mustSend(t, 413, "POST", "post.php", token(1), body); got["code"] != code {
+			t.Errorf("%s: %v", body, got)
+		}
+	}
+	cursor, pages := 1.0, 0
+	for truncated := true; truncated; pages++ {
+		polled := r.mustSend(t, 200, "GET", fmt.Sprintf("poll.php?since=%.0f", cursor), token(1), "")
+		if n := len(polled["messages"].([]any)); n != 1 {
+			t.Errorf("%d messages on a page, want 1", n)
+		}
+		cursor, truncated = polled["cursor"].(float64), polled["truncated"].(bool)
+	}
+	if pages != 2 {
+		t.Errorf("%d messages are kept, want 2", pages)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.base+"post.php", strings.NewReader(`{"text":"x"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Chat-Token", token(2))
+	req.Header.Set("X-Forwarded-For", "198.51.100.7") // loopback is no trusted proxy here
+	req.Header.Set("Origin", "https://a.example")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var refused map[string]any
+	if err := json.NewDecoder(resp.Body).Decode(&refused); err != nil {
+		t.Fatal(err)
+	}
+	if resp.StatusCode != http.StatusTooManyRequests || refused["limit"] != 1.0 || refused["window_s"] != 3600.0 {
+		t.Errorf("one more new thread: %d %v", resp.StatusCode, refused)
+	}
+	if got := resp.Header.Get("Access-Control-Allow-Origin"); got != "https://a.example" {
+		t.Errorf("the origin is allowed as %q", got)
+	}
+}
+
+// Ensures that the configured number of threads is the limit, and that the log
+// warns of it.
+func TestServe_ObeysItsThreadLimit(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir(), "RELAYD_LIMITS_THREADS=1")
+	r.mustSend(t, 201, "POST", "post.php", token(1), `{"text":"x"}`)
+	r.mustSend(t, 507, "POST", "post.php", token(2), `{"text":"x"}`)
+	r.waitForLog(t, "most threads that the limit allows exist")
+}
+
 // Ensures that a killed daemon loses and doubles no acknowledged message, and
 // that the next one serves at once.
 func TestServe_KilledUnderLoad(t *testing.T) {

@@ -202,9 +202,34 @@ func TestServe_RestartKeepsTheWindows(t *testing.T) {
 	if got := r.mustSend(t, 429, "POST", "post.php", token(2), `{"text":"x"}`); got["scope"] != "ip" {
 		t.Errorf("refused by %v", got)
 	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	r = start(t, root, "RELAYD_LIMITS_IP_NEW_THREADS=2")
+	if got := r.mustSend(t, 429, "POST", "post.php", token(3), `{"text":"x"}`); got["scope"] != "ip" || got["limit"] != 2.0 {
+		t.Errorf("one more new thread is refused by %v", got)
+	}
 	info, err := os.Stat(filepath.Join(root, "state", "rate-windows.json"))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file of addresses: %v, %v", info.Mode(), err)
+	}
+}
+
+// Ensures that a daemon serves although what it kept of the windows is broken, and
+// says so.
+func TestServe_BrokenWindows(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "state"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "state", "rate-windows.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, root)
+	r.mustSend(t, 201, "POST", "post.php", token(1), `{"text":"x"}`)
+	if !strings.Contains(r.log.String(), "the rate windows start empty") {
+		t.Errorf("the log does not say so:\n%s", r.log)
 	}
 }
 

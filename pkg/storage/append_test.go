@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -491,6 +492,40 @@ func TestAppend_DirectoryMovedAway(t *testing.T) {
 	}
 	if data, err := os.ReadFile(filepath.Join(moved, fileName(testThread))); err != nil || !strings.Contains(string(data), `"old"`) {
 		t.Errorf("the moved thread is %q, %v", data, err)
+	}
+}
+
+// Ensures that a writer who waited for a lock while the directory was replaced
+// writes to the new one.
+func TestAppend_DirectoryMovedAwayWhileWaiting(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t)
+	mustPost(t, s, testThread, "old")
+	unlock, err := s.local.lock(t.Context(), threadByte(testThread))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if _, err := s.Append(t.Context(), testThread, Post{Author: chat.Operator, Text: "new", Create: true}); err != nil {
+			t.Error(err)
+		}
+	})
+	waiting := func() bool {
+		s.local.mu.Lock()
+		defer s.local.mu.Unlock()
+		return s.local.held[threadByte(testThread)].users == 2
+	}
+	for !waiting() {
+		runtime.Gosched()
+	}
+	if err := os.Rename(s.path, s.path+".moved"); err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	wg.Wait()
+	if got := texts(t, s, testThread); !slices.Equal(got, []string{"new"}) {
+		t.Errorf("texts = %v", got)
 	}
 }
 

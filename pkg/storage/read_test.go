@@ -155,7 +155,8 @@ func TestCorrupt_IsReportedAndLeftAlone(t *testing.T) {
 					}
 				}
 			}
-			report, err := s.Sweep(t.Context(), SweepOptions{MaxAge: time.Nanosecond})
+			s.opts.Retention.MaxAge = time.Nanosecond
+			report, err := s.Sweep(t.Context(), SweepOptions{})
 			if err != nil || len(report.Corrupt) != 1 || report.Corrupt[0].Thread != testThread {
 				t.Errorf("sweep = %+v, %v", report, err)
 			}
@@ -226,7 +227,8 @@ func TestForeignEntries_AreNoThreads(t *testing.T) {
 			t.Errorf("%s was replaced", id)
 		}
 	}
-	if _, err := s.Sweep(t.Context(), SweepOptions{MaxAge: time.Hour}); err != nil {
+	s.opts.Retention.MaxAge = time.Hour
+	if _, err := s.Sweep(t.Context(), SweepOptions{}); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Lstat(secret); !os.IsNotExist(err) {

@@ -180,6 +180,7 @@ func TestParse_RecognisesCorruption(t *testing.T) {
 		"same id":           strings.Replace(sound, "MSG-1", "MSG-0", 1),
 		"bad id":            strings.Replace(sound, "MSG-1", "a b", 1),
 		"no text":           strings.Replace(sound, `,"text":"text 0"`, "", 1),
+		"no ts":             strings.Replace(sound, `,"ts":"2026-10-23T18:00:00+00:00"`, "", 1),
 		"null text":         strings.Replace(sound, `"text 0"`, "null", 1),
 		"invalid utf-8":     strings.Replace(sound, "text 0", "text \xff", 1),
 		"lone surrogate":    strings.Replace(sound, "text 0", `\ud83d`, 1),
@@ -288,6 +289,21 @@ func TestThread_ExcessAgesFutureEpochsByTheFile(t *testing.T) {
 	written := base - (721 * time.Hour).Milliseconds()
 	if drop, gone := ahead.Excess(base, written, keep(9)); drop != 1 || !gone {
 		t.Errorf("a file of a month ago was kept: %d, %v", drop, gone)
+	}
+}
+
+// Ensures that a thread without messages is removed once its file is too old.
+func TestThread_ExcessOfAnEmptyThread(t *testing.T) {
+	t.Parallel()
+	empty, _, err := chat.Parse(id, []byte(`{"thread":"60e05bd1b195af2f","messages":[]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	month := (720 * time.Hour).Milliseconds()
+	for written, want := range map[int64]bool{base: false, base - month: false, base - month - 1: true} {
+		if drop, gone := empty.Excess(base, written, keep(9)); drop != 0 || gone != want {
+			t.Errorf("written %d ms ago: %d, gone %v, want %v", base-written, drop, gone, want)
+		}
 	}
 }
 

@@ -219,6 +219,9 @@ func TestForeignEntries_AreNoThreads(t *testing.T) {
 		if _, err := s.Poll(id, 0); chat.CodeOf(err) != chat.CodeCorrupt {
 			t.Errorf("poll of %s = %v, want corrupt", id, err)
 		}
+		if _, err := s.Thread(id); chat.CodeOf(err) != chat.CodeCorrupt {
+			t.Errorf("reading all of %s = %v, want corrupt", id, err)
+		}
 		if _, err := s.Append(t.Context(), id, Post{Author: chat.Operator, Text: "x", Create: true}); chat.CodeOf(err) != chat.CodeCorrupt {
 			t.Errorf("post to %s = %v, want corrupt", id, err)
 		}

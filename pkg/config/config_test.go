@@ -219,6 +219,32 @@ func TestLoad_PassesOverNothing(t *testing.T) {
 	}
 }
 
+// Ensures that what would never match or never work is refused and not passed
+// over.
+func TestLoad_RefusesValues(t *testing.T) {
+	t.Parallel()
+	for name, file := range map[string]string{
+		"an origin with a path":   "http: {allowed_origins: 'https://a.example/x'}",
+		"an origin without host":  "http: {allowed_origins: '*'}",
+		"an origin in upper case": "http: {allowed_origins: 'https://A.example'}",
+		"a network of letters":    "http: {trusted_proxies: [localhost]}",
+		"a section for a value":   "limits: {page: {x: 1}}",
+		"a space with a slash":    "space: a/b",
+		"a space of dots":         "space: ..",
+		"a root with a NUL":       `root: "/a\0"`,
+		"an address without port": "listen: 127.0.0.1",
+		"a port out of range":     "listen: 127.0.0.1:65536",
+		"a second document":       "space: a\n---\nspace: b",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := load(t, file); err == nil {
+				t.Error("taken as it is")
+			}
+		})
+	}
+}
+
 // Ensures that a file that was named must exist, that the default one need not,
 // and that a key that stands twice is an error.
 func TestLoad_File(t *testing.T) {

@@ -111,9 +111,6 @@ func (l *loader) readFile(source Source) {
 		return
 	}
 	document, err := parseYAML(data)
-	if err == nil {
-		err = checkSingle(data)
-	}
 	if err != nil {
 		l.problem("%s: %s", path, strings.TrimPrefix(err.Error(), "yaml: "))
 		return
@@ -123,11 +120,15 @@ func (l *loader) readFile(source Source) {
 	}
 }
 
-// parseYAML returns a document that is a mapping in which no key stands twice.
+// parseYAML returns the one document of a file, a mapping in which no key stands
+// twice.
 func parseYAML(data []byte) (yaml.Node, error) {
 	var document yaml.Node
 	// Decoding to a map checks the keys, which decoding to a node does not.
 	if err := yaml.Unmarshal(data, new(map[string]any)); err != nil {
+		return document, err
+	}
+	if err := checkSingle(data); err != nil {
 		return document, err
 	}
 	return document, yaml.Unmarshal(data, &document)

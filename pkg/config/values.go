@@ -205,8 +205,9 @@ func (v originsValue) Set(s string) error {
 	origins := splitList(s)
 	for _, origin := range origins {
 		u, err := url.Parse(origin)
-		if err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != origin {
-			return fmt.Errorf("holds %q, which is no origin such as https://app.example", origin)
+		// Browsers send origins in lower case, and they are compared as they stand.
+		if err != nil || u.Scheme == "" || u.Host == "" || strings.ToLower(u.Scheme+"://"+u.Host) != origin {
+			return fmt.Errorf("holds %q, which is no origin in lower case such as https://app.example", origin)
 		}
 	}
 	*v.p = origins

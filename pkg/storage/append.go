@@ -60,8 +60,8 @@ func (s *Store) Append(ctx context.Context, id chat.ThreadID, post Post) (Receip
 	return receipt, nil
 }
 
-// appendAndUnlock gives the lock back even when it panics, so that a fault on one
-// request does not lock the thread for all others.
+// appendAndUnlock lets go of the lock even if it panics: a daemon survives that,
+// and the thread would be locked for every process until the daemon ends.
 func (s *Store) appendAndUnlock(ctx context.Context, g *guard, id chat.ThreadID, post Post) (Receipt, error) {
 	defer g.unlock()
 	return s.appendLocked(ctx, g, id, post)
@@ -141,7 +141,7 @@ func (s *Store) checkRoom(g *guard) (threads int, err error) {
 // and renaming one step, so that two creators never exceed the limit together. It sets threads.
 func (s *Store) placeNew(ctx context.Context, g *guard, threads *int) func(from, to string) error {
 	return func(from, to string) error {
-		unlock, err := s.lockByte(ctx, g.dir, creationByte)
+		unlock, err := s.lockShared(ctx, g.dir, creationByte)
 		if err != nil {
 			return err
 		}

@@ -94,14 +94,13 @@ func (d *directory) openLock() error {
 		return fmt.Errorf("%s/%s is not a regular file", d.path, lockName)
 	}
 	d.locked = identityOf(&st)
+	// Only the owner can mend the mode that the umask left and the group that a
+	// directory without the setgid bit gave; for anybody else they are right
+	// already or the open above would have failed.
 	if st.Gid != d.gid {
-		// In a directory without the setgid bit a new file has its writer's group,
-		// which would lock out all others. Only its owner can mend that.
 		_ = unix.Fchown(fd, -1, int(d.gid))
 	}
 	if st.Mode&0o777 != fileMode {
-		// Only the owner can mend the mode that the umask left; for anybody else
-		// it is right already or the open above would have failed.
 		_ = unix.Fchmod(fd, fileMode)
 	}
 	return nil

@@ -190,6 +190,8 @@ func (f *Feed) handleError(err error, ok bool) {
 	if ok && errors.Is(err, fsnotify.ErrEventOverflow) {
 		f.update(func(st *FeedStatus) { st.Overflows++ })
 		f.log.Warn("the kernel lost file notifications, scanning all threads", "sysctl", "fs.inotify.max_queued_events")
+		// What it lost it cannot announce any more, and that is no silence.
+		clear(f.suspects)
 		f.scan()
 		return
 	}

@@ -155,7 +155,8 @@ func startChild(t *testing.T, mode string, job childJob) *child {
 		job.Threads = 500
 	}
 	c := &child{Cmd: exec.CommandContext(t.Context(), exe), stderr: new(strings.Builder)}
-	c.Env = append(os.Environ(), childMode+"="+mode)
+	c.Env = append(os.Environ(), childMode+"="+mode,
+		"GORACE=atexit_sleep_ms=0") // the race detector would add a second to each process
 	c.Stderr = c.stderr
 	if c.stdin, err = c.StdinPipe(); err != nil {
 		t.Fatal(err)

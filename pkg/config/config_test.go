@@ -227,6 +227,7 @@ func TestLoad_RefusesValues(t *testing.T) {
 		"an origin with a path":   "http: {allowed_origins: 'https://a.example/x'}",
 		"an origin without host":  "http: {allowed_origins: '*'}",
 		"an origin in upper case": "http: {allowed_origins: 'https://A.example'}",
+		"an origin with its port": "http: {allowed_origins: 'https://a.example:443'}",
 		"a network of letters":    "http: {trusted_proxies: [localhost]}",
 		"a section for a value":   "limits: {page: {x: 1}}",
 		"a space with a slash":    "space: a/b",

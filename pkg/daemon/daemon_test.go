@@ -64,7 +64,7 @@ func (l *logTail) Write(p []byte) (int, error) {
 	defer l.mu.Unlock()
 	before := l.text.Len()
 	l.text.Write(p)
-	found := regexp.MustCompile(`msg=serving address=(\S+)`).FindStringSubmatch(l.text.String())
+	found := regexp.MustCompile(`(?:msg=serving address=|"msg":"serving","address":")([^\s"]+)`).FindStringSubmatch(l.text.String())
 	if found != nil && !strings.Contains(l.text.String()[:before], found[0]) {
 		l.address <- found[1]
 	}
@@ -491,6 +491,74 @@ func TestServe_SweepsAtStart(t *testing.T) {
 	if data, err := os.ReadFile(corruptPath); err != nil || string(data) != "{" {
 		t.Errorf("the corrupt thread is %q, %v", data, err)
 	}
+}
+
+// Ensures that the sweep runs on its schedule and not only at the start.
+func TestServe_SweepsOnSchedule(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir(), "RELAYD_RETENTION_SCHEDULE=@every 1s")
+	r.waitForLog(t, "msg=swept threads=0")
+	store := storage.Open(storage.Options{
+		Root: r.root, Space: "newos4", Threads: 500, Page: 50, Retention: chat.Retention{Messages: 10, MaxAge: 1 << 60},
+		Now: func() time.Time { return time.Now().Add(-31 * 24 * time.Hour) },
+	})
+	defer func() { _ = store.Close() }()
+	if _, err := store.Append(t.Context(), chat.Token(token(1)).Thread(), storage.Post{Author: chat.Operator, Text: "x", Create: true}); err != nil {
+		t.Fatal(err)
+	}
+	r.waitForLog(t, "msg=swept threads=1 removed=1")
+}
+
+// Ensures that a connection on which nothing was sent does not delay a stop, and
+// that nobody is told of requests which there were not.
+func TestServe_SilentConnectionDoesNotDelayTheStop(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir(), "RELAYD_HTTP_SHUTDOWN_TIMEOUT=60s", "RELAYD_HTTP_HEADER_TIMEOUT=60s", "RELAYD_HTTP_READ_TIMEOUT=60s")
+	host := strings.TrimPrefix(strings.TrimSuffix(r.base, "/spaces/newos4/api/chat/"), "http://")
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	r.mustSend(t, 200, "GET", "poll.php", token(1), "") // by now the connection was accepted
+	began := time.Now()
+	if err := r.stop(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > 30*time.Second || strings.Contains(r.log.String(), "cut off") {
+		t.Errorf("the stop took %v:\n%s", took, r.log)
+	}
+}
+
+// Ensures that the log is JSON when asked for, a line an event.
+func TestServe_LogsJSON(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir(), "RELAYD_LOG_FORMAT=json")
+	r.mustSend(t, 200, "GET", "poll.php", token(1), "")
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(r.log.String()) {
+		var event map[string]any
+		if err := json.Unmarshal([]byte(line), &event); err != nil || event["msg"] == nil {
+			t.Errorf("%q: %v", line, err)
+		}
+	}
+}
+
+// Ensures that something else in the place of the file of windows does not hold
+// up the start.
+func TestServe_OddWindowFile(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "state"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(root, "state", "rate-windows.json"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, root)
+	r.waitForLog(t, "not a regular file")
 }
 
 // Ensures that a taken port and an unusable root are errors at the start.

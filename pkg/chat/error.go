@@ -45,11 +45,6 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: err.Error(), cause: errors.Unwrap(err)}
 }
 
-// WithCause attaches an error that only the log may show.
-func (e *Error) WithCause(cause error) *Error {
-	return &Error{Code: e.Code, Message: e.Message, cause: cause}
-}
-
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 

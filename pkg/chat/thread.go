@@ -114,7 +114,7 @@ func (w wireMessage) message() (Message, error) {
 	if !validID(*w.ID) {
 		return Message{}, fmt.Errorf("its id %q is not printable ASCII of 1 to 64 characters", *w.ID)
 	}
-	if *w.Epoch <= 0 || *w.Epoch > maxEpoch {
+	if !validEpoch(*w.Epoch) {
 		return Message{}, fmt.Errorf("its epoch %d is out of range", *w.Epoch)
 	}
 	if !w.Author.valid() {
@@ -122,6 +122,8 @@ func (w wireMessage) message() (Message, error) {
 	}
 	return Message{ID: *w.ID, Epoch: *w.Epoch, Author: *w.Author, Text: *w.Text}, nil
 }
+
+func validEpoch(epoch int64) bool { return epoch > 0 && epoch <= maxEpoch }
 
 func validID(id string) bool {
 	for i := range len(id) {
@@ -292,8 +294,12 @@ func (t *Thread) HasID(id string) bool {
 // Append returns the thread with m behind its messages and, in the same step,
 // without those that the retention drops at now (milliseconds). m is never
 // dropped. The receiver, nil for a new thread, must be whole and m.Epoch later
-// than its newest.
+// than its newest. An epoch that [Parse] would call corrupt is an error with code
+// [CodeStorage].
 func (t *Thread) Append(id ThreadID, m Message, now int64, keep Retention) (*Thread, error) {
+	if !validEpoch(m.Epoch) {
+		return nil, Errorf(CodeStorage, "the next epoch %d of thread %s is out of range", m.Epoch, id)
+	}
 	drop := 0
 	if t != nil {
 		t.mustBeWhole()

@@ -180,6 +180,7 @@ func TestParse_RecognisesCorruption(t *testing.T) {
 		"same id":           strings.Replace(sound, "MSG-1", "MSG-0", 1),
 		"bad id":            strings.Replace(sound, "MSG-1", "a b", 1),
 		"no text":           strings.Replace(sound, `,"text":"text 0"`, "", 1),
+		"no ts":             strings.Replace(sound, `,"ts":"2026-10-23T18:00:00+00:00"`, "", 1),
 		"null text":         strings.Replace(sound, `"text 0"`, "null", 1),
 		"invalid utf-8":     strings.Replace(sound, "text 0", "text \xff", 1),
 		"lone surrogate":    strings.Replace(sound, "text 0", `\ud83d`, 1),
@@ -258,6 +259,22 @@ func TestThread_AppendKeepsToTheRetention(t *testing.T) {
 	}
 }
 
+// Ensures that no append makes a thread that would then be called corrupt, behind
+// the last epoch that a file may hold.
+func TestThread_AppendRefusesWhatWouldNotParse(t *testing.T) {
+	t.Parallel()
+	const lastEpoch = 253402300799999 // 9999-12-31T23:59:59.999Z
+	th := mustAppend(t, nil, chat.Message{ID: "MSG-1", Epoch: lastEpoch, Author: chat.Operator, Text: "x"}, 9)
+	if _, _, err := chat.Parse(id, th.Encode()); err != nil {
+		t.Fatal(err)
+	}
+	next := th.NextEpoch(base, 0)
+	_, err := th.Append(id, chat.Message{ID: "MSG-2", Epoch: next, Author: chat.Operator, Text: "x"}, base, keep(9))
+	if chat.CodeOf(err) != chat.CodeStorage {
+		t.Errorf("Append at epoch %d = %v, want storage", next, err)
+	}
+}
+
 // Ensures that a thread whose epochs lie in the future, after a clock that once
 // jumped, ages from the time of its file and so can be collected.
 func TestThread_ExcessAgesFutureEpochsByTheFile(t *testing.T) {
@@ -272,6 +289,21 @@ func TestThread_ExcessAgesFutureEpochsByTheFile(t *testing.T) {
 	written := base - (721 * time.Hour).Milliseconds()
 	if drop, gone := ahead.Excess(base, written, keep(9)); drop != 1 || !gone {
 		t.Errorf("a file of a month ago was kept: %d, %v", drop, gone)
+	}
+}
+
+// Ensures that a thread without messages is removed once its file is too old.
+func TestThread_ExcessOfAnEmptyThread(t *testing.T) {
+	t.Parallel()
+	empty, _, err := chat.Parse(id, []byte(`{"thread":"60e05bd1b195af2f","messages":[]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	month := (720 * time.Hour).Milliseconds()
+	for written, want := range map[int64]bool{base: false, base - month: false, base - month - 1: true} {
+		if drop, gone := empty.Excess(base, written, keep(9)); drop != 0 || gone != want {
+			t.Errorf("written %d ms ago: %d, gone %v, want %v", base-written, drop, gone, want)
+		}
 	}
 }
 

@@ -66,6 +66,7 @@ type API struct {
 	routes  map[string]route
 	data    string // the path below which nothing is served
 	origins map[string]bool
+	started time.Time
 }
 
 // route is one path of the contract.
@@ -79,7 +80,7 @@ type route struct {
 // named here.
 func New(opts Options, store Store, limiter *ratelimit.Limiter) *API {
 	base := "/spaces/" + opts.Space
-	a := &API{opts: opts, store: store, limiter: limiter, data: base + "/data", origins: make(map[string]bool)}
+	a := &API{opts: opts, store: store, limiter: limiter, data: base + "/data", origins: make(map[string]bool), started: opts.Now()}
 	for _, origin := range opts.AllowedOrigins {
 		a.origins[origin] = true
 	}

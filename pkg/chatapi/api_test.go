@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -127,6 +128,7 @@ type request struct {
 	peer   string
 
 	forwarded []string
+	types     []string // Content-Type headers
 }
 
 // answer is what came back.
@@ -150,6 +152,9 @@ func (f *fixture) do(r request) answer {
 	}
 	for name, value := range r.header {
 		req.Header.Set(name, value)
+	}
+	if r.types != nil {
+		req.Header["Content-Type"] = r.types
 	}
 	if r.forwarded != nil {
 		req.Header["X-Forwarded-For"] = r.forwarded
@@ -273,6 +278,7 @@ func errorCases() []errorCase {
 		{name: "retired, below the space", request: request{method: "DELETE", path: "/spaces/newos4/api/debug/agent-replies.php"}, status: 410, code: "gone", check: hasPointer},
 		{name: "gzip", request: request{method: "POST", path: postPath, token: []string{token(1)}, body: "{}", header: map[string]string{"Content-Encoding": "gzip"}}, status: 400, code: "bad_request"},
 		{name: "form", request: request{method: "POST", path: postPath, token: []string{token(1)}, body: "{}", header: map[string]string{"Content-Type": "text/plain"}}, status: 400, code: "bad_request"},
+		{name: "two content types", request: request{method: "POST", path: postPath, token: []string{token(1)}, body: `{"text":"x"}`, types: []string{"application/json", "application/json"}}, status: 400, code: "bad_request"},
 		{name: "content type junk", request: request{method: "POST", path: postPath, token: []string{token(1)}, body: "{}", header: map[string]string{"Content-Type": ";"}}, status: 400, code: "bad_request"},
 	}
 	for _, query := range []string{"?since=-1", "?since=1.5", "?since=1e3", "?since=", "?since=%20", "?since=9223372036854775808", "?since=1&since=1", "?since=+1", "?since=x", "?since=%zz"} {
@@ -342,6 +348,53 @@ func TestErrorTable(t *testing.T) {
 			}
 			if strings.Contains(f.log.String(), token(1)) || strings.Contains(f.log.String(), "ABAB") {
 				t.Errorf("the log holds the token:\n%s", f.log)
+			}
+		})
+	}
+}
+
+// brokenStore is a store whose disk fails.
+type brokenStore struct {
+	chatapi.Store
+	err error
+}
+
+func (b brokenStore) Append(context.Context, chat.ThreadID, storage.Post) (storage.Receipt, error) {
+	return storage.Receipt{}, b.err
+}
+
+func (b brokenStore) Poll(chat.ThreadID, int64) (chat.Page, error) { return chat.Page{}, b.err }
+
+// Ensures that a failure of the disk and one that nobody foresaw say so by their
+// code, tell the details to the log alone, and cost nothing in the windows
+// (section 6).
+func TestFailures_AreForTheLog(t *testing.T) {
+	t.Parallel()
+	for code, err := range map[string]error{
+		"storage":  chat.Errorf(chat.CodeStorage, "writing /var/lib/secret: %w", syscall.ENOSPC),
+		"internal": errors.New("a fault in /var/lib/secret"),
+	} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.api = chatapi.New(f.settings.api, brokenStore{f.store, err}, f.limiter)
+			for range 50 {
+				f.post(1, "x").want(t, http.StatusInternalServerError, code)
+			}
+			for _, a := range []answer{f.post(1, "x"), f.poll(1, "")} {
+				a.want(t, http.StatusInternalServerError, code)
+				hidesPaths(t, a)
+				if a.json["error"] == "" {
+					t.Errorf("the answer says nothing: %s", a.Body)
+				}
+			}
+			if !strings.Contains(f.log.String(), "level=ERROR") || !strings.Contains(f.log.String(), "/var/lib/secret") {
+				t.Errorf("the log does not tell what failed:\n%s", f.log)
+			}
+			for _, window := range []string{chatapi.WindowThread, chatapi.WindowIP, chatapi.WindowIPThreads} {
+				if n := f.limiter.Keys(window); n != 0 {
+					t.Errorf("%d keys count in the window %s", n, window)
+				}
 			}
 		})
 	}
@@ -478,6 +531,7 @@ func TestData_IsForbidden(t *testing.T) {
 		"/spaces/newos4/%64ata/x", "/spaces/newos4/data%2fchat", "/spaces/newos4/api/%2e%2e/data/x", "/spaces/newos4/%252e/data/x",
 		"/spaces/newos4//data/x", "/spaces//newos4/data/x", "/x//../spaces/newos4/data/x", `/spaces/newos4/api\..\data\x`,
 		"/spaces/newos4/DATA/x", "/Spaces/NewOS4/Data/x", "/spaces/newos4/data/../api/chat/poll.php",
+		"/spaces/newos4/a%2fb/../data/x", "/spaces/newos4/api/%25252e%25252e/data/x",
 	} {
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PROPFIND"} {
 			a := f.rawPath(method, path)
@@ -570,7 +624,7 @@ func TestLog_OneLineWithoutSecrets(t *testing.T) {
 	f.post(1, "the secret text")
 	f.poll(1, "?since=0")
 	f.do(request{method: "GET", path: "/x/" + token(1) + "?token=" + token(1)})
-	f.do(request{method: "BREW", path: "/%1b[31m"})
+	f.do(request{method: "BREWSECRET", path: "/%1b[31m" + strings.Repeat("long", 100)})
 	text := f.log.String()
 	if n := strings.Count(text, "msg=request"); n != 4 || strings.Count(text, "\n") != 4 {
 		t.Errorf("%d lines:\n%s", n, text)
@@ -578,9 +632,58 @@ func TestLog_OneLineWithoutSecrets(t *testing.T) {
 	if !strings.Contains(text, "thread="+string(threadOf(1))) || !strings.Contains(text, "route=post") {
 		t.Errorf("thread or route is missing:\n%s", text)
 	}
-	for _, secret := range []string{"secret", token(1), "\x1b"} {
+	for _, secret := range []string{"secret", "SECRET", token(1), "\x1b", strings.Repeat("long", 60)} {
 		if strings.Contains(text, secret) {
 			t.Errorf("the log holds %q:\n%s", secret, text)
 		}
 	}
+}
+
+// Ensures that no form of the log carries what a terminal would obey
+// (https://github.com/solana-labs/solana/issues/20495).
+func TestLog_ControlsAreSpelledOut(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(s *settings) {
+		log := new(lockedBuffer)
+		s.api.Logger = slog.New(slog.NewJSONHandler(log, nil))
+		t.Cleanup(func() {
+			for _, bad := range []string{"\u009b", "\u202e", "\U000e0072", "\x7f", "\x1b"} {
+				if strings.Contains(log.String(), bad) {
+					t.Errorf("the log holds %q:\n%q", bad, log.String())
+				}
+			}
+			if !strings.Contains(log.String(), "⟦U+009B⟧") {
+				t.Errorf("the log does not tell of the path:\n%s", log.String())
+			}
+		})
+	})
+	f.do(request{method: "GET", path: "/x%c2%9b2J%1b[2J%e2%80%ae%f3%a0%81%b2%0a%7f%ff"})
+}
+
+// canceled is a store whose lock is held until the client has gone.
+type canceled struct{ chatapi.Store }
+
+func (canceled) Append(ctx context.Context, _ chat.ThreadID, _ storage.Post) (storage.Receipt, error) {
+	<-ctx.Done()
+	return storage.Receipt{}, chat.Errorf(chat.CodeStorage, "%w", context.Cause(ctx))
+}
+
+// Ensures that a client that goes away while its post waits raises no alarm, and
+// costs nothing in the windows.
+func TestLog_ClientThatWentAwayIsNoError(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(s *settings) { s.windows[0].Limit = 1 })
+	whole := f.api
+	f.api = chatapi.New(f.settings.api, canceled{f.store}, f.limiter)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/spaces/newos4/api/chat/post.php", strings.NewReader(`{"text":"x"}`))
+	r.Header.Set("X-Chat-Token", token(1))
+	r.RemoteAddr = "192.0.2.1:1"
+	f.api.ServeHTTP(httptest.NewRecorder(), r)
+	if text := f.log.String(); strings.Contains(text, "level=ERROR") || !strings.Contains(text, "code=storage") {
+		t.Errorf("the log says:\n%s", text)
+	}
+	f.api = whole
+	f.post(1, "x").want(t, http.StatusCreated, "")
 }

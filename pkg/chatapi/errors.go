@@ -36,7 +36,7 @@ func errorTable() map[chat.Code]tableRow {
 		chat.CodeRateLimited: {status: http.StatusTooManyRequests},
 		chat.CodeThreadLimit: {status: http.StatusInsufficientStorage, message: "this server keeps no more conversations for now"},
 		chat.CodeCorrupt:     {status: http.StatusInternalServerError, message: "the conversation's file is damaged and was left as it is; the operator has to look at it"},
-		chat.CodeStorage:     {status: http.StatusInternalServerError, message: "the server could not read or write the conversation; nothing was stored"},
+		chat.CodeStorage:     {status: http.StatusInternalServerError, message: "the server could not read or write the conversation; nothing is acknowledged"},
 		chat.CodeInternal:    {status: http.StatusInternalServerError, message: "the server failed"},
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"regexp"
 	"runtime/debug"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/newos4/relay/pkg/chat"
+	"github.com/newos4/relay/pkg/untrusted"
 )
 
 // exchange is one request with its answer and what the log will tell of it.
@@ -73,7 +73,9 @@ func (e *exchange) recover() {
 // stand by name, and of other paths whatever could be a token is left out.
 func (e *exchange) log() {
 	level := slog.LevelInfo
-	if e.status >= http.StatusInternalServerError && e.code != chat.CodeThreadLimit {
+	// A client that went away while it waited is no failure of the server's.
+	gone := errors.Is(e.cause, context.Canceled)
+	if e.status >= http.StatusInternalServerError && e.code != chat.CodeThreadLimit && !gone {
 		level = slog.LevelError
 	}
 	logger := e.api.opts.Logger
@@ -110,15 +112,16 @@ func logMethod(method string) string {
 	return "other"
 }
 
-// redact shortens a path and leaves out what could be a token that a client
-// mistakenly put there.
+// redact shortens a path, leaves out what could be a token that a client
+// mistakenly put there, and spells out what a terminal that shows the log would
+// obey, which not every form of the log does.
 func redact(path string) string {
 	const limit = 200
 	path = regexp.MustCompile(`[0-9a-fA-F]{32,}`).ReplaceAllString(path, "[hex]")
 	if len(path) > limit {
 		path = path[:limit] + "…"
 	}
-	return strings.ToValidUTF8(path, "\uFFFD")
+	return untrusted.Line(path)
 }
 
 // refuse answers with an error of the contract's table (section 6).

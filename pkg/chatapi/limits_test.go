@@ -172,6 +172,24 @@ func TestLimits_SurviveARestart(t *testing.T) {
 	f.post(1, "x").want(t, http.StatusCreated, "")
 }
 
+// Ensures that a thread whose epochs a clock once put far ahead is not locked
+// anew whenever the limiter has forgotten it (https://github.com/nats-io/nats-streaming-server/issues/233).
+func TestLimits_EpochsFromTheFuture(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for range 20 {
+		f.post(1, "x").want(t, http.StatusCreated, "")
+	}
+	f.clock.advance(-400 * 24 * time.Hour)
+	f.restart()
+	f.post(1, "x").want(t, http.StatusTooManyRequests, "rate_limited")
+	for range 3 {
+		f.clock.advance(600 * time.Second)
+		f.post(2, "another thread makes the limiter forget the first").want(t, http.StatusCreated, "")
+		f.post(1, "x").want(t, http.StatusCreated, "")
+	}
+}
+
 // restart gives the API an empty limiter, as a new process would.
 func (f *fixture) restart() {
 	f.limiter = ratelimit.New(f.clock.now, 1000, f.settings.windows...)

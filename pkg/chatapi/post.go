@@ -93,7 +93,7 @@ func (a *API) readBody(e *exchange) ([]byte, error) {
 	}
 	if err != nil {
 		e.closeConnection()
-		return nil, chat.Errorf(chat.CodeBadRequest, "the body could not be read to its end").WithCause(err)
+		return nil, chat.Errorf(chat.CodeBadRequest, "the body could not be read to its end")
 	}
 	return body.Bytes(), nil
 }
@@ -207,11 +207,11 @@ func skipValue(d *jsontext.Decoder) error {
 }
 
 // badJSON says what is wrong with the body. The decoder's own words would quote
-// it, so they are for the log alone, and the place is told instead.
+// it, which neither the answer nor the log may, so the place is told instead.
 func badJSON(err error) error {
 	syntactic, ok := errors.AsType[*jsontext.SyntacticError](err)
 	if !ok {
-		return chat.Errorf(chat.CodeBadRequest, "the body is not JSON: it ends too early").WithCause(err)
+		return chat.Errorf(chat.CodeBadRequest, "the body is not JSON: it ends too early")
 	}
 	reason := "it is malformed, or holds half of a surrogate pair"
 	switch {
@@ -223,7 +223,7 @@ func badJSON(err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		reason = "it ends too early"
 	}
-	return chat.Errorf(chat.CodeBadRequest, "the body is not JSON: at byte %d %s", syntactic.ByteOffset, reason).WithCause(err)
+	return chat.Errorf(chat.CodeBadRequest, "the body is not JSON: at byte %d %s", syntactic.ByteOffset, reason)
 }
 
 // reservePost claims the post in the windows of its thread and its address. For
@@ -251,18 +251,24 @@ func (a *API) reserve(claims ...ratelimit.Claim) (*ratelimit.Reservation, error)
 }
 
 // recall gives the limiter what the thread posted before this process started,
-// so that a restart lifts no limit.
+// so that a restart lifts no limit. An epoch ahead of the clock does not say
+// when its message came; once this process has run for a whole window, it came
+// before the window or was counted when it did.
 func (a *API) recall(id chat.ThreadID) {
 	if a.limiter.Known(WindowThread, string(id)) {
 		return
 	}
-	epochs, err := a.store.PostsAfter(id, a.opts.Now().Add(-a.limiter.Span(WindowThread)).UnixMilli())
+	now, span := a.opts.Now(), a.limiter.Span(WindowThread)
+	epochs, err := a.store.PostsAfter(id, now.Add(-span).UnixMilli())
 	if err != nil {
 		return // the append that follows meets the same failure and reports it
 	}
-	times := make([]time.Time, len(epochs))
-	for i, epoch := range epochs {
-		times[i] = time.UnixMilli(epoch)
+	ranAWindow := now.Sub(a.started) >= span
+	times := make([]time.Time, 0, len(epochs))
+	for _, epoch := range epochs {
+		if at := time.UnixMilli(epoch); !at.After(now) || !ranAWindow {
+			times = append(times, at)
+		}
 	}
 	a.limiter.Seed(WindowThread, string(id), times)
 }

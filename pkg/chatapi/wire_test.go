@@ -37,6 +37,8 @@ func TestOrigins(t *testing.T) {
 	post.header = map[string]string{"Origin": "https://a.example"}
 	hasHeader("Access-Control-Allow-Origin", "https://a.example")(t, f.do(post))
 	f.do(request{method: "OPTIONS", path: postPath}).want(t, http.StatusMethodNotAllowed, "method")
+	notAsking := request{method: "OPTIONS", path: postPath, header: map[string]string{"Origin": "https://a.example"}}
+	f.do(notAsking).want(t, http.StatusMethodNotAllowed, "method")
 }
 
 // Ensures that without allowed origins no answer speaks of origins.
@@ -139,8 +141,8 @@ func TestBody_EndsTooEarly(t *testing.T) {
 	req.Header.Set("X-Chat-Token", token(1))
 	rec := httptest.NewRecorder()
 	f.api.ServeHTTP(rec, req)
-	if rec.Code != http.StatusBadRequest || !strings.Contains(rec.Body.String(), `"bad_request"`) {
-		t.Errorf("answer %d %s", rec.Code, rec.Body)
+	if rec.Code != http.StatusBadRequest || !strings.Contains(rec.Body.String(), `"bad_request"`) || rec.Header().Get("Connection") != "close" {
+		t.Errorf("answer %d %s %v", rec.Code, rec.Body, rec.Header())
 	}
 }
 

@@ -206,6 +206,54 @@ log: loud
 	}
 }
 
+// Ensures that nothing in the file is passed over, a security setting above all
+// (https://github.com/binwiederhier/ntfy/issues/255).
+func TestLoad_PassesOverNothing(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]string{
+		"root: /a\n---\nbogus: 1\n":                                              "something follows the first document",
+		"http:\n  trusted_proxies:\n    - 10.0.0.1: yes\n":                       "http.trusted_proxies: is a list in ",
+		"http:\n  trusted_proxies: [[10.0.0.1]]\n":                               "http.trusted_proxies: is a list in ",
+		"http.trusted_proxies: 10.0.0.1\nhttp:\n  trusted_proxies: [10.0.0.2]\n": "http.trusted_proxies: stands twice, in ",
+	} {
+		if c, err := load(t, file); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q gave %+v, %v, want %q", file, c, err, want)
+		}
+	}
+	for _, file := range []string{"", "# nothing\n", "---\nroot: /a\n", "root: /a\n...\n"} {
+		if _, err := load(t, file); err != nil {
+			t.Errorf("%q gave %v", file, err)
+		}
+	}
+}
+
+// Ensures that what would never match or never work is refused and not passed
+// over.
+func TestLoad_RefusesValues(t *testing.T) {
+	t.Parallel()
+	for name, file := range map[string]string{
+		"an origin with a path":   "http: {allowed_origins: 'https://a.example/x'}",
+		"an origin without host":  "http: {allowed_origins: '*'}",
+		"an origin in upper case": "http: {allowed_origins: 'https://A.example'}",
+		"an origin with its port": "http: {allowed_origins: 'https://a.example:443'}",
+		"a network of letters":    "http: {trusted_proxies: [localhost]}",
+		"a section for a value":   "limits: {page: {x: 1}}",
+		"a space with a slash":    "space: a/b",
+		"a space of dots":         "space: ..",
+		"a root with a NUL":       `root: "/a\0"`,
+		"an address without port": "listen: 127.0.0.1",
+		"a port out of range":     "listen: 127.0.0.1:65536",
+		"a second document":       "space: a\n---\nspace: b",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := load(t, file); err == nil {
+				t.Error("taken as it is")
+			}
+		})
+	}
+}
+
 // Ensures that a file that was named must exist, that the default one need not,
 // and that a key that stands twice is an error.
 func TestLoad_File(t *testing.T) {

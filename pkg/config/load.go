@@ -1,8 +1,10 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -121,14 +123,31 @@ func (l *loader) readFile(source Source) {
 	}
 }
 
-// parseYAML returns a document that is a mapping in which no key stands twice.
+// parseYAML returns the one document of a file, a mapping in which no key stands
+// twice.
 func parseYAML(data []byte) (yaml.Node, error) {
 	var document yaml.Node
 	// Decoding to a map checks the keys, which decoding to a node does not.
 	if err := yaml.Unmarshal(data, new(map[string]any)); err != nil {
 		return document, err
 	}
+	if err := checkSingle(data); err != nil {
+		return document, err
+	}
 	return document, yaml.Unmarshal(data, &document)
+}
+
+// checkSingle refuses a second document, which would be passed over.
+func checkSingle(data []byte) error {
+	documents := yaml.NewDecoder(bytes.NewReader(data))
+	var skipped yaml.Node
+	if err := documents.Decode(&skipped); err != nil {
+		return nil // an empty file; what else is wrong was found before
+	}
+	if err := documents.Decode(&skipped); !errors.Is(err, io.EOF) {
+		return errors.New("something follows the first document; all keys belong into one")
+	}
+	return nil
 }
 
 // mergeFile takes the keys of one level of the file. Viper would fold their
@@ -150,6 +169,10 @@ func (l *loader) mergeFile(path, prefix string, mapping *yaml.Node) {
 			l.problem("%s: is a section in %s and should be a value", key, place)
 		case value.Kind == yaml.SequenceNode && !o.IsList:
 			l.problem("%s: is a list in %s and should be one value", key, place)
+		case holdsSections(value):
+			l.problem("%s: is a list in %s that holds more than plain values", key, place)
+		case l.origin[key] != "":
+			l.problem("%s: stands twice, in %s and %s", key, l.origin[key], place)
 		default:
 			l.merge(o, scalar(value), place)
 		}
@@ -162,6 +185,14 @@ func resolve(node *yaml.Node) *yaml.Node {
 		node = node.Alias
 	}
 	return node
+}
+
+// holdsSections reports whether an item of a list is a list or has keys of its
+// own.
+func holdsSections(list *yaml.Node) bool {
+	return list.Kind == yaml.SequenceNode && slices.ContainsFunc(list.Content, func(item *yaml.Node) bool {
+		return resolve(item).Kind != yaml.ScalarNode
+	})
 }
 
 // scalar returns a value as it is written; a list becomes its items with commas.

@@ -20,6 +20,9 @@ type Option struct {
 	// IsList reports that the file may hold a list; elsewhere its items are
 	// separated by commas.
 	IsList bool
+	// Reloads reports that a change takes effect with a reload; others need a
+	// restart.
+	Reloads bool
 
 	value value
 }
@@ -65,11 +68,11 @@ func (c *Config) Options() []Option {
 		{Key: "http.shutdown_timeout", Default: "4s", value: durationValue{&c.HTTP.ShutdownTimeout, time.Millisecond, time.Hour},
 			Doc: "How long a stop waits for requests that are being answered."},
 
-		{Key: "limits.thread_posts", Default: "20", value: intValue{&c.Limits.ThreadPosts, 1, 1 << 20},
+		{Key: "limits.thread_posts", Reloads: true, Default: "20", value: intValue{&c.Limits.ThreadPosts, 1, 1 << 20},
 			Doc: "Messages that one thread may post within limits.window."},
-		{Key: "limits.ip_posts", Default: "40", value: intValue{&c.Limits.IPPosts, 1, 1 << 20},
+		{Key: "limits.ip_posts", Reloads: true, Default: "40", value: intValue{&c.Limits.IPPosts, 1, 1 << 20},
 			Doc: "Messages that one address may post within limits.window. An IPv6 network /64 counts as one address."},
-		{Key: "limits.window", Default: "600s", value: durationValue{&c.Limits.Window, time.Second, 30 * day},
+		{Key: "limits.window", Reloads: true, Default: "600s", value: durationValue{&c.Limits.Window, time.Second, 30 * day},
 			Doc: "The length of the sliding window of the two limits above."},
 		{Key: "limits.threads", Default: "500", value: intValue{&c.Limits.Threads, 1, 1 << 20},
 			Doc: "Threads that may exist. A message that would start one more is refused."},
@@ -81,9 +84,9 @@ func (c *Config) Options() []Option {
 			Doc: "Size of a request's body in bytes."},
 		{Key: "limits.page", Default: "50", value: intValue{&c.Limits.Page, 1, 1 << 16},
 			Doc: "Messages that one poll returns at most."},
-		{Key: "limits.ip_new_threads", Default: "100", value: intValue{&c.Limits.IPNewThreads, 0, 1 << 20},
+		{Key: "limits.ip_new_threads", Reloads: true, Default: "100", value: intValue{&c.Limits.IPNewThreads, 0, 1 << 20},
 			Doc: "Threads that one address may start within limits.ip_new_window; 0 means any number. It keeps one visitor from taking every thread that limits.threads allows."},
-		{Key: "limits.ip_new_window", Default: "24h", value: durationValue{&c.Limits.IPNewWindow, time.Second, 30 * day},
+		{Key: "limits.ip_new_window", Reloads: true, Default: "24h", value: durationValue{&c.Limits.IPNewWindow, time.Second, 30 * day},
 			Doc: "The length of the sliding window of limits.ip_new_threads."},
 
 		{Key: "retention.max_age", Default: "720h", value: durationValue{&c.Retention.MaxAge, time.Minute, 3650 * day},
@@ -94,49 +97,49 @@ func (c *Config) Options() []Option {
 		{Key: "watch.rescan", Default: "30s", value: durationValue{&c.Watch.Rescan, 100 * time.Millisecond, time.Hour},
 			Doc: "How often the thread directory is read in full, in case the kernel did not tell of a change."},
 
-		{Key: "agent.backend", Default: BackendNone, value: choiceValue{&c.Agent.Backend, []string{BackendNone, BackendExtract, BackendOpenAI, BackendHermes, BackendCommand}},
+		{Key: "agent.backend", Reloads: true, Default: BackendNone, value: choiceValue{&c.Agent.Backend, []string{BackendNone, BackendExtract, BackendOpenAI, BackendHermes, BackendCommand}},
 			Doc: "What answers threads that await Hermes: none leaves them to chat reply; extract quotes the readable files and needs no model; openai is any chat-completions server; hermes is a Hermes API server without tools; command is a program."},
-		{Key: "agent.roots", Default: "", IsList: true, value: pathsValue{&c.Agent.Roots},
+		{Key: "agent.roots", Reloads: true, Default: "", IsList: true, value: pathsValue{&c.Agent.Roots},
 			Doc: "Directories whose files the agent may read and quote to anybody who asks. None by default."},
-		{Key: "agent.quiet", Default: "2s", value: durationValue{&c.Agent.Quiet, 0, time.Hour},
+		{Key: "agent.quiet", Reloads: true, Default: "2s", value: durationValue{&c.Agent.Quiet, 0, time.Hour},
 			Doc: "How long a thread must have been quiet before it is answered, so that a burst of messages gets one answer."},
-		{Key: "agent.concurrency", Default: "2", value: intValue{&c.Agent.Concurrency, 1, 64},
+		{Key: "agent.concurrency", Reloads: true, Default: "2", value: intValue{&c.Agent.Concurrency, 1, 64},
 			Doc: "How many threads are answered at once."},
-		{Key: "agent.sandbox", Default: SandboxStrict, value: choiceValue{&c.Agent.Sandbox, []string{SandboxStrict, SandboxBestEffort}},
+		{Key: "agent.sandbox", Reloads: true, Default: SandboxStrict, value: choiceValue{&c.Agent.Sandbox, []string{SandboxStrict, SandboxBestEffort}},
 			Doc: "What to do where the kernel cannot confine the reader of files: strict refuses to start the agent, best-effort goes on with what there is and logs what is missing."},
-		{Key: "agent.budget.time", Default: "120s", value: durationValue{&c.Agent.Budget.Time, time.Second, time.Hour},
+		{Key: "agent.budget.time", Reloads: true, Default: "120s", value: durationValue{&c.Agent.Budget.Time, time.Second, time.Hour},
 			Doc: "How long one answer may take."},
-		{Key: "agent.budget.tool_calls", Default: "24", value: intValue{&c.Agent.Budget.ToolCalls, 0, 1000},
+		{Key: "agent.budget.tool_calls", Reloads: true, Default: "24", value: intValue{&c.Agent.Budget.ToolCalls, 0, 1000},
 			Doc: "How often files may be listed, read or searched for one answer."},
-		{Key: "agent.budget.bytes", Default: "65536", value: intValue{&c.Agent.Budget.Bytes, 0, 1 << 24},
+		{Key: "agent.budget.bytes", Reloads: true, Default: "65536", value: intValue{&c.Agent.Budget.Bytes, 0, 1 << 24},
 			Doc: "How many bytes of files the model may be shown for one answer."},
-		{Key: "agent.budget.tokens", Default: "50000", value: intValue{&c.Agent.Budget.Tokens, 100, 1 << 30},
+		{Key: "agent.budget.tokens", Reloads: true, Default: "50000", value: intValue{&c.Agent.Budget.Tokens, 100, 1 << 30},
 			Doc: "How many tokens one answer may use, prompts included."},
-		{Key: "agent.budget.thread_runs_per_hour", Default: "10", value: intValue{&c.Agent.Budget.ThreadRunsPerHour, 0, 1 << 20},
+		{Key: "agent.budget.thread_runs_per_hour", Reloads: true, Default: "10", value: intValue{&c.Agent.Budget.ThreadRunsPerHour, 0, 1 << 20},
 			Doc: "Answers that one thread may be given in an hour; 0 means any number."},
-		{Key: "agent.budget.runs_per_hour", Default: "60", value: intValue{&c.Agent.Budget.RunsPerHour, 0, 1 << 20},
+		{Key: "agent.budget.runs_per_hour", Reloads: true, Default: "60", value: intValue{&c.Agent.Budget.RunsPerHour, 0, 1 << 20},
 			Doc: "Answers to all threads in an hour; 0 means any number."},
-		{Key: "agent.budget.runs_per_day", Default: "500", value: intValue{&c.Agent.Budget.RunsPerDay, 0, 1 << 20},
+		{Key: "agent.budget.runs_per_day", Reloads: true, Default: "500", value: intValue{&c.Agent.Budget.RunsPerDay, 0, 1 << 20},
 			Doc: "Answers to all threads in 24 hours; 0 means any number."},
-		{Key: "agent.budget.tokens_per_hour", Default: "500000", value: intValue{&c.Agent.Budget.TokensPerHour, 0, 1 << 30},
+		{Key: "agent.budget.tokens_per_hour", Reloads: true, Default: "500000", value: intValue{&c.Agent.Budget.TokensPerHour, 0, 1 << 30},
 			Doc: "Tokens that all answers may use in an hour; 0 means any number."},
-		{Key: "agent.budget.tokens_per_day", Default: "2000000", value: intValue{&c.Agent.Budget.TokensPerDay, 0, 1 << 30},
+		{Key: "agent.budget.tokens_per_day", Reloads: true, Default: "2000000", value: intValue{&c.Agent.Budget.TokensPerDay, 0, 1 << 30},
 			Doc: "Tokens that all answers may use in 24 hours; 0 means any number."},
-		{Key: "agent.budget.agent_turns", Default: "6", value: intValue{&c.Agent.Budget.AgentTurns, 0, 1000},
+		{Key: "agent.budget.agent_turns", Reloads: true, Default: "6", value: intValue{&c.Agent.Budget.AgentTurns, 0, 1000},
 			Doc: "How often in a row the page's own agent is answered without a word from the person; 0 means for ever."},
-		{Key: "agent.budget.retries", Default: "3", value: intValue{&c.Agent.Budget.Retries, 0, 100},
+		{Key: "agent.budget.retries", Reloads: true, Default: "3", value: intValue{&c.Agent.Budget.Retries, 0, 100},
 			Doc: "How often a message is tried again after a failure that may pass."},
-		{Key: "agent.openai.base_url", Default: "", value: urlValue{&c.Agent.OpenAI.BaseURL},
+		{Key: "agent.openai.base_url", Reloads: true, Default: "", value: urlValue{&c.Agent.OpenAI.BaseURL},
 			Doc: "Where the chat-completions server is, such as http://127.0.0.1:8080/v1."},
-		{Key: "agent.openai.model", Default: "", value: textValue{&c.Agent.OpenAI.Model},
+		{Key: "agent.openai.model", Reloads: true, Default: "", value: textValue{&c.Agent.OpenAI.Model},
 			Doc: "The model that is asked for."},
-		{Key: "agent.openai.key_file", Default: "", value: keyFileValue{&c.Agent.OpenAI.KeyFile},
+		{Key: "agent.openai.key_file", Reloads: true, Default: "", value: keyFileValue{&c.Agent.OpenAI.KeyFile},
 			Doc: "The file with the server's key, or credential:NAME for one of systemd's. Empty sends none."},
-		{Key: "agent.hermes.base_url", Default: "", value: urlValue{&c.Agent.Hermes.BaseURL},
+		{Key: "agent.hermes.base_url", Reloads: true, Default: "", value: urlValue{&c.Agent.Hermes.BaseURL},
 			Doc: "Where the Hermes API server is, such as http://127.0.0.1:8642/v1."},
-		{Key: "agent.hermes.key_file", Default: "", value: keyFileValue{&c.Agent.Hermes.KeyFile},
+		{Key: "agent.hermes.key_file", Reloads: true, Default: "", value: keyFileValue{&c.Agent.Hermes.KeyFile},
 			Doc: "The file with the server's key, or credential:NAME for one of systemd's."},
-		{Key: "agent.command.argv", Default: "", IsList: true, value: wordsValue{&c.Agent.Command.Argv},
+		{Key: "agent.command.argv", Reloads: true, Default: "", IsList: true, value: wordsValue{&c.Agent.Command.Argv},
 			Doc: "The program that writes answers, and its arguments. No shell reads them."},
 
 		{Key: "log.level", Default: "info", value: levelValue{&c.Log.Level},
@@ -156,9 +159,19 @@ func (o Option) YAML() string {
 	}
 	items := splitList(o.Value())
 	for i, item := range items {
-		items[i] = quoteYAML(item)
+		items[i] = quoteItem(item)
 	}
 	return "[" + strings.Join(items, ", ") + "]"
+}
+
+// quoteItem quotes what would be read as something else inside brackets, where
+// "::1" is no plain text.
+func quoteItem(s string) string {
+	var items []string
+	if err := yaml.Unmarshal([]byte("["+s+"]"), &items); err == nil && len(items) == 1 && items[0] == s {
+		return s
+	}
+	return strconv.Quote(s)
 }
 
 // quoteYAML quotes what would be read as something else if it stood alone.

@@ -205,12 +205,18 @@ func (v originsValue) Set(s string) error {
 	origins := splitList(s)
 	for _, origin := range origins {
 		u, err := url.Parse(origin)
-		if err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != origin {
-			return fmt.Errorf("holds %q, which is no origin such as https://app.example", origin)
+		// Browsers send origins in lower case and without the scheme's own port,
+		// and they are compared as they stand.
+		if err != nil || u.Scheme == "" || u.Host == "" || strings.ToLower(u.Scheme+"://"+u.Host) != origin || isDefaultPort(u) {
+			return fmt.Errorf("holds %q, which is no origin as browsers send it, such as https://app.example", origin)
 		}
 	}
 	*v.p = origins
 	return nil
+}
+
+func isDefaultPort(u *url.URL) bool {
+	return u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80"
 }
 
 func (v originsValue) String() string { return joinList(*v.p) }

@@ -64,7 +64,7 @@ func (l *logTail) Write(p []byte) (int, error) {
 	defer l.mu.Unlock()
 	before := l.text.Len()
 	l.text.Write(p)
-	found := regexp.MustCompile(`msg=serving address=(\S+)`).FindStringSubmatch(l.text.String())
+	found := regexp.MustCompile(`(?:msg=serving address=|"msg":"serving","address":")([^\s"]+)`).FindStringSubmatch(l.text.String())
 	if found != nil && !strings.Contains(l.text.String()[:before], found[0]) {
 		l.address <- found[1]
 	}
@@ -165,6 +165,7 @@ func TestServe_RoundTrip(t *testing.T) {
 	t.Parallel()
 	r := start(t, t.TempDir())
 	posted := r.mustSend(t, 201, "POST", "post.php", token(1), `{"text":"hello"}`)
+	r.waitForLog(t, "a thread awaits hermes")
 	store := openStore(r.root)
 	defer func() { _ = store.Close() }()
 	id := chat.ThreadID(posted["thread"].(string))
@@ -178,9 +179,6 @@ func TestServe_RoundTrip(t *testing.T) {
 	}
 	if err := r.stop(); err != nil {
 		t.Errorf("SIGTERM: %v\n%s", err, r.log)
-	}
-	if !strings.Contains(r.log.String(), "a thread awaits hermes") {
-		t.Errorf("the log does not tell of the message:\n%s", r.log)
 	}
 }
 
@@ -204,10 +202,94 @@ func TestServe_RestartKeepsTheWindows(t *testing.T) {
 	if got := r.mustSend(t, 429, "POST", "post.php", token(2), `{"text":"x"}`); got["scope"] != "ip" {
 		t.Errorf("refused by %v", got)
 	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	r = start(t, root, "RELAYD_LIMITS_IP_NEW_THREADS=2")
+	if got := r.mustSend(t, 429, "POST", "post.php", token(3), `{"text":"x"}`); got["scope"] != "ip" || got["limit"] != 2.0 {
+		t.Errorf("one more new thread is refused by %v", got)
+	}
 	info, err := os.Stat(filepath.Join(root, "state", "rate-windows.json"))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file of addresses: %v, %v", info.Mode(), err)
 	}
+}
+
+// Ensures that a daemon serves although what it kept of the windows is broken, and
+// says so.
+func TestServe_BrokenWindows(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "state"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "state", "rate-windows.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, root)
+	r.mustSend(t, 201, "POST", "post.php", token(1), `{"text":"x"}`)
+	if !strings.Contains(r.log.String(), "the rate windows start empty") {
+		t.Errorf("the log does not say so:\n%s", r.log)
+	}
+}
+
+// Ensures that the keys which bound a browser reach what enforces them.
+func TestServe_ObeysItsConfiguration(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir(), "RELAYD_LIMITS_TEXT=5", "RELAYD_LIMITS_BODY=100", "RELAYD_LIMITS_PAGE=1", "RELAYD_LIMITS_MESSAGES=2",
+		"RELAYD_LIMITS_IP_NEW_THREADS=1", "RELAYD_LIMITS_IP_NEW_WINDOW=1h", "RELAYD_HTTP_TRUSTED_PROXIES=203.0.113.0/24",
+		"RELAYD_HTTP_ALLOWED_ORIGINS=https://a.example")
+	for range 3 {
+		r.mustSend(t, 201, "POST", "post.php", token(1), `{"text":"12345"}`)
+	}
+	for body, code := range map[string]string{`{"text":"123456"}`: "too_long", strings.Repeat("x", 101): "too_large"} {
+		if got := r.mustSend(t, 413, "POST", "post.php", token(1), body); got["code"] != code {
+			t.Errorf("%s: %v", body, got)
+		}
+	}
+	cursor, pages := 1.0, 0
+	for truncated := true; truncated; pages++ {
+		polled := r.mustSend(t, 200, "GET", fmt.Sprintf("poll.php?since=%.0f", cursor), token(1), "")
+		if n := len(polled["messages"].([]any)); n != 1 {
+			t.Errorf("%d messages on a page, want 1", n)
+		}
+		cursor, truncated = polled["cursor"].(float64), polled["truncated"].(bool)
+	}
+	if pages != 2 {
+		t.Errorf("%d messages are kept, want 2", pages)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.base+"post.php", strings.NewReader(`{"text":"x"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Chat-Token", token(2))
+	req.Header.Set("X-Forwarded-For", "198.51.100.7") // loopback is no trusted proxy here
+	req.Header.Set("Origin", "https://a.example")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var refused map[string]any
+	if err := json.NewDecoder(resp.Body).Decode(&refused); err != nil {
+		t.Fatal(err)
+	}
+	if resp.StatusCode != http.StatusTooManyRequests || refused["limit"] != 1.0 || refused["window_s"] != 3600.0 {
+		t.Errorf("one more new thread: %d %v", resp.StatusCode, refused)
+	}
+	if got := resp.Header.Get("Access-Control-Allow-Origin"); got != "https://a.example" {
+		t.Errorf("the origin is allowed as %q", got)
+	}
+}
+
+// Ensures that the configured number of threads is the limit, and that the log
+// warns of it.
+func TestServe_ObeysItsThreadLimit(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir(), "RELAYD_LIMITS_THREADS=1")
+	r.mustSend(t, 201, "POST", "post.php", token(1), `{"text":"x"}`)
+	r.mustSend(t, 507, "POST", "post.php", token(2), `{"text":"x"}`)
+	r.waitForLog(t, "most threads that the limit allows exist")
 }
 
 // Ensures that a killed daemon loses and doubles no acknowledged message, and
@@ -277,12 +359,7 @@ func TestServe_KilledUnderLoad(t *testing.T) {
 func TestServe_FinishesWhatIsInFlight(t *testing.T) {
 	t.Parallel()
 	r := start(t, t.TempDir())
-	host := strings.TrimPrefix(strings.TrimSuffix(r.base, "/spaces/newos4/api/chat/"), "http://")
-	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	conn := r.dial(t)
 	body := `{"text":"in flight"}`
 	// The server asks for the body once the request has reached its handler.
 	head := fmt.Sprintf("POST /spaces/newos4/api/chat/post.php HTTP/1.1\r\nHost: x\r\nX-Chat-Token: %s\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", token(1), len(body))
@@ -327,25 +404,23 @@ func (r *relayd) waitForLog(t *testing.T, text string) {
 	}
 }
 
-// Ensures that a client which sends slowly, or nothing, is dropped, while
-// others are served (kite-org/kite#461).
+// Ensures that a client which sends slowly, or nothing, is dropped by the bound
+// that is for it alone, while others are served (kite-org/kite#461).
 func TestServe_DropsSlowClients(t *testing.T) {
 	t.Parallel()
-	r := start(t, t.TempDir(), "RELAYD_HTTP_HEADER_TIMEOUT=200ms", "RELAYD_HTTP_READ_TIMEOUT=400ms", "RELAYD_HTTP_IDLE_TIMEOUT=200ms")
-	host := strings.TrimPrefix(strings.TrimSuffix(r.base, "/spaces/newos4/api/chat/"), "http://")
-	for name, sent := range map[string]string{
-		"nothing":     "",
-		"half a head": "POST /spaces/newos4/api/chat/post.php HTTP/1.1\r\nHost: x\r\n",
-		"half a body": "POST /spaces/newos4/api/chat/post.php HTTP/1.1\r\nHost: x\r\nX-Chat-Token: " + token(1) + "\r\nContent-Length: 100\r\n\r\n{",
+	request := "POST /spaces/newos4/api/chat/post.php HTTP/1.1\r\nHost: x\r\nX-Chat-Token: " + token(1) + "\r\nContent-Length: %d\r\n\r\n{}"
+	for name, test := range map[string]struct{ timeout, sent string }{
+		"nothing":         {"HEADER", ""},
+		"half a head":     {"HEADER", "POST /spaces/newos4/api/chat/post.php HTTP/1.1\r\nHost: x\r\n"},
+		"half a body":     {"READ", fmt.Sprintf(request, 100)},
+		"no next request": {"IDLE", fmt.Sprintf(request, len("{}"))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", host)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = conn.Close() }()
-			if _, err := io.WriteString(conn, sent); err != nil {
+			environ := []string{"RELAYD_HTTP_HEADER_TIMEOUT=1h", "RELAYD_HTTP_READ_TIMEOUT=1h", "RELAYD_HTTP_IDLE_TIMEOUT=1h"}
+			r := start(t, t.TempDir(), append(environ, "RELAYD_HTTP_"+test.timeout+"_TIMEOUT=200ms")...)
+			conn := r.dial(t)
+			if _, err := io.WriteString(conn, test.sent); err != nil {
 				t.Fatal(err)
 			}
 			if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
@@ -354,9 +429,37 @@ func TestServe_DropsSlowClients(t *testing.T) {
 			if answer, err := io.ReadAll(conn); err != nil {
 				t.Errorf("not dropped: %v, %q", err, answer)
 			}
+			r.mustSend(t, 200, "GET", "poll.php", token(1), "")
 		})
 	}
-	r.mustSend(t, 200, "GET", "poll.php", token(1), "")
+}
+
+// Ensures that a header is read only so far.
+func TestServe_BoundsTheHeader(t *testing.T) {
+	t.Parallel()
+	conn := start(t, t.TempDir()).dial(t)
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("x", 64<<10)+"\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	status := make([]byte, len("HTTP/1.1 431"))
+	if _, err := io.ReadFull(conn, status); err != nil || string(status) != "HTTP/1.1 431" {
+		t.Errorf("answer %q, %v", status, err)
+	}
+}
+
+// dial opens a connection that ends with the test.
+func (r *relayd) dial(t *testing.T) net.Conn {
+	t.Helper()
+	host := strings.TrimPrefix(strings.TrimSuffix(r.base, "/spaces/newos4/api/chat/"), "http://")
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
 }
 
 // Ensures that the daemon sweeps at its start and leaves a corrupt thread alone
@@ -388,6 +491,74 @@ func TestServe_SweepsAtStart(t *testing.T) {
 	if data, err := os.ReadFile(corruptPath); err != nil || string(data) != "{" {
 		t.Errorf("the corrupt thread is %q, %v", data, err)
 	}
+}
+
+// Ensures that the sweep runs on its schedule and not only at the start.
+func TestServe_SweepsOnSchedule(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir(), "RELAYD_RETENTION_SCHEDULE=@every 1s")
+	r.waitForLog(t, "msg=swept threads=0")
+	store := storage.Open(storage.Options{
+		Root: r.root, Space: "newos4", Threads: 500, Page: 50, Retention: chat.Retention{Messages: 10, MaxAge: 1 << 60},
+		Now: func() time.Time { return time.Now().Add(-31 * 24 * time.Hour) },
+	})
+	defer func() { _ = store.Close() }()
+	if _, err := store.Append(t.Context(), chat.Token(token(1)).Thread(), storage.Post{Author: chat.Operator, Text: "x", Create: true}); err != nil {
+		t.Fatal(err)
+	}
+	r.waitForLog(t, "msg=swept threads=1 removed=1")
+}
+
+// Ensures that a connection on which nothing was sent does not delay a stop, and
+// that nobody is told of requests which there were not.
+func TestServe_SilentConnectionDoesNotDelayTheStop(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir(), "RELAYD_HTTP_SHUTDOWN_TIMEOUT=60s", "RELAYD_HTTP_HEADER_TIMEOUT=60s", "RELAYD_HTTP_READ_TIMEOUT=60s")
+	host := strings.TrimPrefix(strings.TrimSuffix(r.base, "/spaces/newos4/api/chat/"), "http://")
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	r.mustSend(t, 200, "GET", "poll.php", token(1), "") // by now the connection was accepted
+	began := time.Now()
+	if err := r.stop(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > 30*time.Second || strings.Contains(r.log.String(), "cut off") {
+		t.Errorf("the stop took %v:\n%s", took, r.log)
+	}
+}
+
+// Ensures that the log is JSON when asked for, a line an event.
+func TestServe_LogsJSON(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir(), "RELAYD_LOG_FORMAT=json")
+	r.mustSend(t, 200, "GET", "poll.php", token(1), "")
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(r.log.String()) {
+		var event map[string]any
+		if err := json.Unmarshal([]byte(line), &event); err != nil || event["msg"] == nil {
+			t.Errorf("%q: %v", line, err)
+		}
+	}
+}
+
+// Ensures that something else in the place of the file of windows does not hold
+// up the start.
+func TestServe_OddWindowFile(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "state"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(root, "state", "rate-windows.json"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, root)
+	r.waitForLog(t, "not a regular file")
 }
 
 // Ensures that a taken port and an unusable root are errors at the start.
@@ -432,6 +603,43 @@ func TestMain_Usage(t *testing.T) {
 				t.Errorf("code %d, %s", code, stderr)
 			}
 		})
+	}
+}
+
+// Ensures that OPTIONS, whatever its target, is answered like every other request
+// (https://github.com/rs/cors/issues/185).
+func TestServe_OptionsOfTheServer(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir())
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", regexp.MustCompile(`[0-9.]+:[0-9]+`).FindString(r.base))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := io.WriteString(conn, "OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(conn)
+	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 404 ") || !strings.Contains(string(answer), `"success":false`) {
+		t.Errorf("%v, %s", err, answer)
+	}
+}
+
+// Ensures that what config print prints of the defaults is a configuration that
+// means the same.
+func TestConfigPrint_DefaultsAreAConfiguration(t *testing.T) {
+	t.Parallel()
+	code, first, stderr := run(t, nil, "config", "print", "--config", emptyConfig(t))
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	path := filepath.Join(t.TempDir(), "printed.yaml")
+	if err := os.WriteFile(path, []byte(first), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, second, stderr := run(t, nil, "config", "print", "--config", path)
+	if code != 0 || first != second {
+		t.Errorf("code %d, %s\nfirst:\n%s\nsecond:\n%s", code, stderr, first, second)
 	}
 }
 

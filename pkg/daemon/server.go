@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"sync"
 	"time"
 
@@ -18,9 +17,6 @@ import (
 	"github.com/newos4/relay/pkg/storage"
 )
 
-// maxHeaderBytes bounds the header of a request; the contract's are small.
-const maxHeaderBytes = 16 << 10
-
 // Server is the running daemon: the HTTP side, the sweep and the change feed,
 // and the one owner of all their goroutines.
 type Server struct {
@@ -28,8 +24,7 @@ type Server struct {
 	log      *slog.Logger
 	store    *storage.Store
 	limiter  *ratelimit.Limiter
-	http     *http.Server
-	listener net.Listener
+	frontend *frontend
 	windows  windowFile
 }
 
@@ -45,10 +40,6 @@ func NewServer(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Serv
 	if err := store.Prepare(); err != nil {
 		return nil, fmt.Errorf("preparing the thread directory: %w", err)
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Listen)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("listening: %w", err), store.Close())
-	}
 	limiter := newLimiter(cfg.Limits)
 	api := chatapi.New(chatapi.Options{
 		Space:          cfg.Space,
@@ -58,9 +49,12 @@ func NewServer(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Serv
 		Now:            time.Now,
 		Logger:         log,
 	}, store, limiter)
+	frontend, err := newFrontend(ctx, cfg.Listen, cfg.HTTP, api, log)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
 	return &Server{
-		cfg: cfg, log: log, store: store, limiter: limiter, listener: listener,
-		http:    newHTTPServer(cfg.HTTP, api, log),
+		cfg: cfg, log: log, store: store, limiter: limiter, frontend: frontend,
 		windows: windowFile{path: cfg.StatePath("rate-windows.json")},
 	}, nil
 }
@@ -73,21 +67,8 @@ func newLimiter(l config.Limits) *ratelimit.Limiter {
 	)
 }
 
-// newHTTPServer bounds what a client may cost that sends slowly or never ends.
-func newHTTPServer(cfg config.HTTP, handler http.Handler, log *slog.Logger) *http.Server {
-	return &http.Server{
-		Handler:           handler,
-		ReadHeaderTimeout: cfg.HeaderTimeout,
-		ReadTimeout:       cfg.ReadTimeout,
-		WriteTimeout:      cfg.WriteTimeout,
-		IdleTimeout:       cfg.IdleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}
-}
-
 // Addr returns the address that the server listens on.
-func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+func (s *Server) Addr() net.Addr { return s.frontend.listener.Addr() }
 
 // Run serves until ctx ends, then lets requests that are being answered finish,
 // stops all else and returns. It is called once.
@@ -98,7 +79,7 @@ func (s *Server) Run(ctx context.Context) error {
 	s.start(background, &running)
 
 	served := make(chan error, 1)
-	running.Go(func() { served <- s.http.Serve(s.listener) })
+	running.Go(func() { served <- s.frontend.serve() })
 	s.log.Info("serving", "address", s.Addr().String(), "threads", s.store.Path())
 
 	err := s.waitForEnd(ctx, served)
@@ -121,22 +102,12 @@ func (s *Server) start(ctx context.Context, running *sync.WaitGroup) {
 func (s *Server) waitForEnd(ctx context.Context, served <-chan error) error {
 	select {
 	case err := <-served:
-		return fmt.Errorf("serving: %w", err)
+		return err
 	case <-ctx.Done():
 	}
 	s.log.Info("stopping", "reason", context.Cause(ctx).Error())
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.HTTP.ShutdownTimeout)
-	defer cancel()
-	if err := s.http.Shutdown(grace); err != nil {
-		s.log.Warn("requests were cut off, they took too long to finish", "error", err)
-		if err := s.http.Close(); err != nil {
-			s.log.Warn("closing connections", "error", err)
-		}
-	}
-	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serving: %w", err)
-	}
-	return nil
+	s.frontend.stop()
+	return <-served
 }
 
 // sweepOnSchedule sweeps now and whenever the schedule says, until ctx ends.

@@ -113,7 +113,7 @@ func (l *Limiter) Reserve(claims ...Claim) (*Reservation, *Refusal) {
 	reservation := &Reservation{limiter: l, at: now}
 	for _, c := range claims {
 		if !c.CheckOnly {
-			l.windows[c.Window].add(c.Key, now, l.maxKeys)
+			l.windows[c.Window].add(c.Key, now, now, l.maxKeys)
 			reservation.claims = append(reservation.claims, c)
 		}
 	}
@@ -160,7 +160,7 @@ func (l *Limiter) Seed(name, key string, times []time.Time) {
 		return
 	}
 	for _, t := range times {
-		w.add(key, earlier(t, now), l.maxKeys)
+		w.add(key, earlier(t, now), now, l.maxKeys)
 	}
 }
 
@@ -238,13 +238,14 @@ func (w *window) live(t *track, now time.Time) []time.Time {
 	return t.times
 }
 
-func (w *window) add(key string, at time.Time, maxKeys int) {
+// add counts an event of key at a time that is not after now.
+func (w *window) add(key string, at, now time.Time, maxKeys int) {
 	if w.Limit == 0 {
 		return
 	}
 	el, ok := w.keys[key]
 	if !ok {
-		w.makeRoom(at, maxKeys)
+		w.makeRoom(now, maxKeys)
 		el = w.recent.PushBack(&track{key: key})
 		w.keys[key] = el
 	}

@@ -149,6 +149,52 @@ func TestLimiter_BoundsKeys(t *testing.T) {
 	}
 }
 
+// Ensures that an event keeps its key from being forgotten before keys that were
+// quiet for longer.
+func TestLimiter_ForgetsTheQuietestKey(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	l := ratelimit.New(c.now, 2, ip(2))
+	for _, key := range []string{"busy", "quiet", "busy", "new"} {
+		l.Reserve(ratelimit.Claim{Window: "ip", Key: key})
+		c.advance(time.Second)
+	}
+	if !l.Known("ip", "busy") || l.Known("ip", "quiet") {
+		t.Errorf("busy is known: %v, quiet is known: %v", l.Known("ip", "busy"), l.Known("ip", "quiet"))
+	}
+}
+
+// Ensures that taking back an older claim leaves the younger one counting.
+func TestLimiter_CancelsTheRightEvent(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	l := ratelimit.New(c.now, 10, ip(2))
+	older, _ := l.Reserve(ratelimit.Claim{Window: "ip", Key: "i"})
+	c.advance(100 * time.Second)
+	l.Reserve(ratelimit.Claim{Window: "ip", Key: "i"})
+	older.Cancel()
+	l.Configure(ip(1))
+	if _, full := l.Reserve(ratelimit.Claim{Window: "ip", Key: "i"}); full == nil || full.Wait != 600*time.Second {
+		t.Errorf("refusal = %+v, want 600 s", full)
+	}
+}
+
+// Ensures that with more events than a lowered limit the wait is until so many
+// have left that there is room.
+func TestLimiter_WaitsForRoomUnderALoweredLimit(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	l := ratelimit.New(c.now, 10, ip(3))
+	for range 3 {
+		l.Reserve(ratelimit.Claim{Window: "ip", Key: "i"})
+		c.advance(10 * time.Second)
+	}
+	l.Configure(ip(1))
+	if _, full := l.Reserve(ratelimit.Claim{Window: "ip", Key: "i"}); full == nil || full.Wait != 590*time.Second {
+		t.Errorf("refusal = %+v, want 590 s", full)
+	}
+}
+
 // Ensures that a restart lifts no limit: a snapshot counts as before.
 func TestLimiter_SnapshotRestore(t *testing.T) {
 	t.Parallel()
@@ -168,6 +214,24 @@ func TestLimiter_SnapshotRestore(t *testing.T) {
 	}
 	if _, full := restarted.Reserve(ratelimit.Claim{Window: "ip", Key: "i"}); full == nil || full.Wait != 50*time.Second {
 		t.Errorf("refusal = %+v, want 50 s", full)
+	}
+}
+
+// Ensures that the history of one key, told after that of another, moves none of
+// the other's events, whichever comes first.
+func TestLimiter_SeedLeavesOtherKeysAlone(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	l := ratelimit.New(c.now, 10, ip(1))
+	ages := map[string]time.Duration{"a": 100 * time.Second, "b": 500 * time.Second, "c": 300 * time.Second}
+	for _, key := range []string{"a", "b", "c"} {
+		l.Seed("ip", key, []time.Time{c.t.Add(-ages[key])})
+	}
+	for key, age := range ages {
+		_, full := l.Reserve(ratelimit.Claim{Window: "ip", Key: key})
+		if want := 600*time.Second - age; full == nil || full.Wait != want {
+			t.Errorf("%s: refusal = %+v, want %v", key, full, want)
+		}
 	}
 }
 

@@ -49,8 +49,7 @@ func (s *Store) Append(ctx context.Context, id chat.ThreadID, post Post) (Receip
 	if err != nil {
 		return Receipt{}, err
 	}
-	receipt, err := s.appendLocked(ctx, g, id, post)
-	g.unlock()
+	receipt, err := s.appendAndUnlock(ctx, g, id, post)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -59,6 +58,13 @@ func (s *Store) Append(ctx context.Context, id chat.ThreadID, post Post) (Receip
 		return Receipt{}, err
 	}
 	return receipt, nil
+}
+
+// appendAndUnlock lets go of the lock even if it panics: a daemon survives that,
+// and the thread would be locked for every process until the daemon ends.
+func (s *Store) appendAndUnlock(ctx context.Context, g *guard, id chat.ThreadID, post Post) (Receipt, error) {
+	defer g.unlock()
+	return s.appendLocked(ctx, g, id, post)
 }
 
 func (s *Store) appendLocked(ctx context.Context, g *guard, id chat.ThreadID, post Post) (Receipt, error) {
@@ -135,7 +141,7 @@ func (s *Store) checkRoom(g *guard) (threads int, err error) {
 // and renaming one step, so that two creators never exceed the limit together. It sets threads.
 func (s *Store) placeNew(ctx context.Context, g *guard, threads *int) func(from, to string) error {
 	return func(from, to string) error {
-		unlock, err := s.lockByte(ctx, g.dir, creationByte)
+		unlock, err := s.lockShared(ctx, g.dir, creationByte)
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -31,6 +32,84 @@ func TestAppend_SyncsInOrder(t *testing.T) {
 	want := []string{"create", "write", "set mode", "sync file", "rename", "sync directory"}
 	if diff := cmp.Diff(want, steps); diff != "" {
 		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+}
+
+// Ensures that whoever finds a directory that another process is just making
+// syncs its parent, too, before anything in it is acknowledged.
+func TestAppend_SyncsDirectoriesThatAnotherMakes(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t)
+	var steps []string
+	s.step = func(step string) error {
+		steps = append(steps, step)
+		return os.MkdirAll(s.path, 0o770)
+	}
+	if err := s.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for range 4 { // spaces, newos4, data, chat
+		want = append(want, "make directory", "sync directory")
+	}
+	if diff := cmp.Diff(want, steps); diff != "" {
+		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+}
+
+// Ensures that removing, shortening, resetting and starting a thread are as
+// durable as appending: in each, what must be on disk first is synced first.
+func TestChanges_SyncInOrder(t *testing.T) {
+	t.Parallel()
+	write := []string{"create", "write", "set mode", "sync file", "rename"}
+	synced := append(slices.Clone(write), "sync directory")
+	far := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		change func(*Store) error
+		want   []string
+	}{
+		"start": {
+			func(s *Store) error {
+				_, err := s.Append(t.Context(), "df0790f236013511", Post{Author: chat.Operator, Text: "x", Create: true})
+				return err
+			},
+			synced,
+		},
+		"remove": {
+			func(s *Store) error {
+				s.opts.Now = func() time.Time { return far }
+				_, err := s.Sweep(t.Context(), SweepOptions{})
+				return err
+			},
+			slices.Concat(synced, []string{"remove", "sync directory"}),
+		},
+		"shorten": {
+			func(s *Store) error {
+				s.opts.Retention.Messages = 1
+				_, err := s.Sweep(t.Context(), SweepOptions{})
+				return err
+			},
+			synced,
+		},
+		"reset": {
+			func(s *Store) error { _, err := s.Reset(t.Context(), testThread); return err },
+			slices.Concat(synced, []string{"make directory", "sync directory", "move aside", "sync directory", "sync directory"}),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := mustOpen(t)
+			mustPost(t, s, testThread, "one")
+			mustPost(t, s, testThread, "two")
+			var steps []string
+			s.step = func(step string) error { steps = append(steps, step); return nil }
+			if err := test.change(s); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, steps); diff != "" {
+				t.Errorf("steps (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
@@ -273,20 +352,69 @@ func TestAppend_ModesIgnoreTheUmask(t *testing.T) {
 	}
 }
 
+// Ensures that threads and the lock have the group of their directory even where
+// the directory does not hand it down.
+func TestAppend_GroupOfTheDirectory(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t)
+	if err := s.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(s.path, lockName)); err != nil {
+		t.Fatal(err)
+	}
+	gid := otherGroup(t)
+	if err := os.Chown(s.path, -1, gid); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(s.path, 0o770); err != nil {
+		t.Fatal(err)
+	}
+	mustPost(t, s, testThread, "x")
+	for _, path := range []string{s.filePath(testThread), filepath.Join(s.path, lockName)} {
+		var st unix.Stat_t
+		if err := unix.Stat(path, &st); err != nil || int(st.Gid) != gid || st.Mode&0o777 != fileMode {
+			t.Errorf("%s has group %d and mode %o, want %d and %o (%v)", path, st.Gid, st.Mode&0o777, gid, fileMode, err)
+		}
+	}
+}
+
+// otherGroup returns a group that this process may give files to and that is not
+// its own.
+func otherGroup(t *testing.T) int {
+	t.Helper()
+	if os.Geteuid() == 0 {
+		return os.Getegid() + 4711
+	}
+	groups, err := os.Getgroups()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, gid := range groups {
+		if gid != os.Getegid() {
+			return gid
+		}
+	}
+	t.Skip("this user is in one group only")
+	return 0
+}
+
 // Ensures that a writer waits for another process's lock only so long, says
 // what it waited for, and goes on when the holder dies.
 func TestAppend_WaitsForALockedThread(t *testing.T) {
 	t.Parallel()
-	s := mustOpen(t, func(o *Options) { o.LockWait = 50 * time.Millisecond })
+	s := mustOpen(t)
 	mustPost(t, s, testThread, "old")
 	holder := startChild(t, "hold", childJob{Root: s.opts.Root, Thread: testThread})
 	if !holder.stdout.Scan() {
 		t.Fatal("the child did not take the lock")
 	}
+	s.opts.LockWait = 50 * time.Millisecond
 	_, err := s.Append(t.Context(), testThread, Post{Author: chat.Operator, Text: "x"})
 	if chat.CodeOf(err) != chat.CodeStorage || !errors.Is(err, errLockWait) {
 		t.Errorf("Append = %v, want a lock that is held", err)
 	}
+	s.opts.LockWait = defaultLockWait
 	other := chat.ThreadID("df0790f236013511")
 	mustPost(t, s, other, "another thread is not held up")
 	if err := holder.Process.Kill(); err != nil {
@@ -294,6 +422,56 @@ func TestAppend_WaitsForALockedThread(t *testing.T) {
 	}
 	_, _ = holder.finish()
 	mustPost(t, s, testThread, "the lock ended with its process")
+}
+
+// Ensures that the locks which all threads share are waited for only so long as
+// well, and that nothing is made or removed without them.
+func TestAppend_WaitsForTheSharedLocks(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t)
+	mustPost(t, s, testThread, "old")
+	s.opts.LockWait = 50 * time.Millisecond
+	other := Open(testOptions(s.opts.Root))
+	defer func() { _ = other.Close() }()
+	dir, err := other.writableDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, offset := range []int64{creationByte, marksByte} {
+		unlock, err := other.lockByte(t.Context(), dir, offset)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unlock()
+	}
+	if _, err := s.Append(t.Context(), "df0790f236013511", Post{Author: chat.Operator, Text: "x", Create: true}); !errors.Is(err, errLockWait) {
+		t.Errorf("a new thread: %v, want a lock that is held", err)
+	}
+	if _, err := s.Reset(t.Context(), testThread); !errors.Is(err, errLockWait) {
+		t.Errorf("a reset: %v, want a lock that is held", err)
+	}
+	if ids, err := s.Threads(); err != nil || !slices.Equal(ids, []chat.ThreadID{testThread}) {
+		t.Errorf("threads = %v, %v", ids, err)
+	}
+}
+
+// Ensures that a panic in mid-write leaves no thread locked, for this process or
+// another.
+func TestAppend_PanicLetsGoOfTheLock(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t)
+	mustPost(t, s, testThread, "old")
+	s.step = func(string) error { panic("a fault in mid-write") }
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = s.Append(t.Context(), testThread, Post{Author: chat.Operator, Text: "x"})
+		t.Error("no panic")
+	}()
+	s.step = func(string) error { return nil }
+	mustPost(t, s, testThread, "from this store")
+	other := Open(s.opts)
+	defer func() { _ = other.Close() }()
+	mustPost(t, other, testThread, "from another")
 }
 
 // Ensures that a thread directory that was moved away or replaced is noticed,
@@ -320,6 +498,40 @@ func TestAppend_DirectoryMovedAway(t *testing.T) {
 	}
 }
 
+// Ensures that a writer who waited for a lock while the directory was replaced
+// writes to the new one.
+func TestAppend_DirectoryMovedAwayWhileWaiting(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t)
+	mustPost(t, s, testThread, "old")
+	unlock, err := s.local.lock(t.Context(), threadByte(testThread))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if _, err := s.Append(t.Context(), testThread, Post{Author: chat.Operator, Text: "new", Create: true}); err != nil {
+			t.Error(err)
+		}
+	})
+	waiting := func() bool {
+		s.local.mu.Lock()
+		defer s.local.mu.Unlock()
+		return s.local.held[threadByte(testThread)].users == 2
+	}
+	for !waiting() {
+		runtime.Gosched()
+	}
+	if err := os.Rename(s.path, s.path+".moved"); err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	wg.Wait()
+	if got := texts(t, s, testThread); !slices.Equal(got, []string{"new"}) {
+		t.Errorf("texts = %v", got)
+	}
+}
+
 // Ensures that a lock file that somebody removed does not split the writers
 // into two camps.
 func TestAppend_LockFileRemoved(t *testing.T) {
@@ -339,5 +551,46 @@ func TestAppend_LockFileRemoved(t *testing.T) {
 	defer func() { _ = other.Close() }()
 	if _, err := other.lockThread(t.Context(), testThread, 10*time.Millisecond); !errors.Is(err, errLockWait) {
 		t.Errorf("two stores hold the lock: %v", err)
+	}
+}
+
+// Ensures that the lock file has the group of its directory, also where the
+// directory does not pass its group on
+// (https://github.com/mdwn/mtrack/issues/361).
+func TestAppend_LockFileHasTheGroupOfItsDirectory(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root may choose any group")
+	}
+	s := mustOpen(t)
+	if err := os.MkdirAll(s.path, 0o770); err != nil {
+		t.Fatal(err)
+	}
+	const group = 4711
+	if err := os.Chown(s.path, -1, group); err != nil {
+		t.Fatal(err)
+	}
+	mustPost(t, s, testThread, "x")
+	for _, name := range []string{lockName, fileName(testThread)} {
+		var st unix.Stat_t
+		if err := unix.Stat(filepath.Join(s.path, name), &st); err != nil || st.Gid != group {
+			t.Errorf("%s has the group %d, want %d (%v)", name, st.Gid, group, err)
+		}
+	}
+}
+
+// Ensures that a thread at the end of time takes no message that would make its
+// file corrupt (https://github.com/dstackai/dstack/issues/1727).
+func TestAppend_AtTheEndOfTime(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t, func(o *Options) {
+		o.Now = func() time.Time { return time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC) }
+	})
+	mustPost(t, s, testThread, "the last")
+	if _, err := s.Append(t.Context(), testThread, Post{Author: chat.Operator, Text: "x"}); chat.CodeOf(err) != chat.CodeStorage {
+		t.Errorf("Append = %v, want an error of the storage", err)
+	}
+	if got := texts(t, s, testThread); !slices.Equal(got, []string{"the last"}) {
+		t.Errorf("the thread holds %q", got)
 	}
 }

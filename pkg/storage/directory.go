@@ -83,7 +83,8 @@ func (d *directory) openLock() error {
 	d.self, d.gid = identityOf(&st), st.Gid
 	fd, err := d.openAt(lockName, unix.O_RDWR|unix.O_CREAT)
 	if err != nil {
-		return fmt.Errorf("opening the lock file: %w", err)
+		// The path lets the operator see whose file it is.
+		return fmt.Errorf("locking threads: %w", &fs.PathError{Op: "open", Path: d.path + "/" + lockName, Err: err})
 	}
 	d.lock = os.NewFile(uintptr(fd), lockName)
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -93,9 +94,13 @@ func (d *directory) openLock() error {
 		return fmt.Errorf("%s/%s is not a regular file", d.path, lockName)
 	}
 	d.locked = identityOf(&st)
+	// Only the owner can mend the mode that the umask left and the group that a
+	// directory without the setgid bit gave; for anybody else they are right
+	// already or the open above would have failed.
+	if st.Gid != d.gid {
+		_ = unix.Fchown(fd, -1, int(d.gid))
+	}
 	if st.Mode&0o777 != fileMode {
-		// Only the owner can mend the mode that the umask left; for anybody else
-		// it is right already or the open above would have failed.
 		_ = unix.Fchmod(fd, fileMode)
 	}
 	return nil
@@ -194,6 +199,12 @@ func (d *directory) read(name string) ([]byte, error) {
 // directory has taken.
 var errNotRegular = errors.New("it is not a regular file")
 
+// maxFileSize bounds what is read into memory, in bytes. No thread within limits
+// that make sense comes near it; whoever made such a file did not write threads.
+const maxFileSize = 256 << 20
+
+var errTooLarge = fmt.Errorf("it is larger than %d bytes", maxFileSize)
+
 func readRegular(fd int) ([]byte, identity, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -201,6 +212,9 @@ func readRegular(fd int) ([]byte, identity, error) {
 	}
 	if !isRegular(&st) {
 		return nil, identity{}, errNotRegular
+	}
+	if st.Size > maxFileSize {
+		return nil, identity{}, errTooLarge
 	}
 	data := make([]byte, st.Size)
 	for n := 0; n < len(data); {
@@ -213,7 +227,9 @@ func readRegular(fd int) ([]byte, identity, error) {
 		}
 		if got == 0 {
 			// Thread files are replaced, never cut; whoever cut this one left
-			// what a parser will call corrupt.
+			// what a parser will call corrupt. The size that it had would pass it
+			// off as the file that was there before.
+			st.Size = int64(n)
 			return data[:n], identityOf(&st), nil
 		}
 		n += got

@@ -79,6 +79,7 @@ type Feed struct {
 	retry    time.Time // when to ask the kernel again
 	scanned  time.Time // when the last scan was tried
 	doubted  time.Time // when the suspects were found
+	failure  string    // of the last scan, "" if it went well
 	silent   bool      // the kernel was seen not to tell
 
 	statusMu sync.Mutex
@@ -190,6 +191,8 @@ func (f *Feed) handleError(err error, ok bool) {
 	if ok && errors.Is(err, fsnotify.ErrEventOverflow) {
 		f.update(func(st *FeedStatus) { st.Overflows++ })
 		f.log.Warn("the kernel lost file notifications, scanning all threads", "sysctl", "fs.inotify.max_queued_events")
+		// What it lost it cannot announce any more, and that is no silence.
+		clear(f.suspects)
 		f.scan()
 		return
 	}
@@ -306,9 +309,10 @@ func (f *Feed) scan() []chat.ThreadID {
 	f.scanned = time.Now()
 	ids, err := f.store.Threads()
 	if err != nil {
-		f.log.Error("scanning the threads failed", "error", err)
+		f.reportScan(err)
 		return nil
 	}
+	f.failure = ""
 	var changed []chat.ThreadID
 	for _, id := range ids {
 		if f.look(id) {
@@ -324,11 +328,23 @@ func (f *Feed) scan() []chat.ThreadID {
 	return changed
 }
 
+// reportScan tells of a failure once, and not each time that it is met again.
+func (f *Feed) reportScan(err error) {
+	if f.failure == err.Error() {
+		return
+	}
+	f.failure = err.Error()
+	f.log.Error("scanning the threads failed", "error", err)
+}
+
 // look compares one thread with what is known and reports whether it changed.
 func (f *Feed) look(id chat.ThreadID) bool {
 	var st unix.Stat_t
 	err := unix.Lstat(f.store.filePath(id), &st)
 	before, wasKnown := f.known[id]
+	if err != nil && !isMissing(err) {
+		return false // what cannot be looked at is not gone; the next scan looks again
+	}
 	if err != nil || !isRegular(&st) {
 		if wasKnown {
 			delete(f.known, id)

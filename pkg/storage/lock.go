@@ -75,7 +75,15 @@ func (s *Store) lockByte(ctx context.Context, dir *directory, offset int64) (unl
 	return func() { dir.unlockRange(offset); leave() }, nil
 }
 
-var errLockWait = errors.New("another writer holds the lock of the thread")
+// lockShared takes a byte that writers of all threads share, and waits for it
+// only as long as a write waits for its thread.
+func (s *Store) lockShared(ctx context.Context, dir *directory, offset int64) (unlock func(), err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.LockWait, errLockWait)
+	defer cancel()
+	return s.lockByte(ctx, dir, offset)
+}
+
+var errLockWait = errors.New("another writer holds the lock")
 
 // Polling keeps the wait interruptible; a holder keeps a lock for the time of
 // one write.

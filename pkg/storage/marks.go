@@ -69,7 +69,7 @@ func (s *Store) readMarks(dir *directory) (marks, error) {
 
 // mark makes durable that a thread, whose lock the caller holds, ended at epoch.
 func (s *Store) mark(ctx context.Context, g *guard, id chat.ThreadID, epoch int64) error {
-	unlock, err := s.lockByte(ctx, g.dir, marksByte)
+	unlock, err := s.lockShared(ctx, g.dir, marksByte)
 	if err != nil {
 		return err
 	}

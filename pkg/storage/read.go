@@ -116,7 +116,7 @@ func (s *Store) readFrom(id chat.ThreadID, fd int, err error) (*chat.Thread, *st
 	}
 	defer func() { _ = unix.Close(fd) }()
 	data, file, err := readRegular(fd)
-	if errors.Is(err, errNotRegular) {
+	if errors.Is(err, errNotRegular) || errors.Is(err, errTooLarge) {
 		return nil, nil, s.corrupt(id, err)
 	}
 	if err != nil {

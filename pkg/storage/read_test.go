@@ -155,7 +155,8 @@ func TestCorrupt_IsReportedAndLeftAlone(t *testing.T) {
 					}
 				}
 			}
-			report, err := s.Sweep(t.Context(), SweepOptions{MaxAge: time.Nanosecond})
+			s.opts.Retention.MaxAge = time.Nanosecond
+			report, err := s.Sweep(t.Context(), SweepOptions{})
 			if err != nil || len(report.Corrupt) != 1 || report.Corrupt[0].Thread != testThread {
 				t.Errorf("sweep = %+v, %v", report, err)
 			}
@@ -168,6 +169,22 @@ func TestCorrupt_IsReportedAndLeftAlone(t *testing.T) {
 				t.Errorf("awaiting = %v, %v, %v", waiting, corrupt, err)
 			}
 		})
+	}
+}
+
+// Ensures that a file which was cut while it was read is never taken for the one
+// whose size it had before.
+func TestReadRegular_ShortRead(t *testing.T) {
+	t.Parallel()
+	const path = "/sys/kernel/uevent_seqnum" // holds less than the size it states
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Skipf("%s: %v", path, err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	data, file, err := readRegular(fd)
+	if err != nil || file.size != int64(len(data)) {
+		t.Errorf("%d bytes of a file of %d, %v", len(data), file.size, err)
 	}
 }
 
@@ -202,6 +219,9 @@ func TestForeignEntries_AreNoThreads(t *testing.T) {
 		if _, err := s.Poll(id, 0); chat.CodeOf(err) != chat.CodeCorrupt {
 			t.Errorf("poll of %s = %v, want corrupt", id, err)
 		}
+		if _, err := s.Thread(id); chat.CodeOf(err) != chat.CodeCorrupt {
+			t.Errorf("reading all of %s = %v, want corrupt", id, err)
+		}
 		if _, err := s.Append(t.Context(), id, Post{Author: chat.Operator, Text: "x", Create: true}); chat.CodeOf(err) != chat.CodeCorrupt {
 			t.Errorf("post to %s = %v, want corrupt", id, err)
 		}
@@ -210,7 +230,8 @@ func TestForeignEntries_AreNoThreads(t *testing.T) {
 			t.Errorf("%s was replaced", id)
 		}
 	}
-	if _, err := s.Sweep(t.Context(), SweepOptions{MaxAge: time.Hour}); err != nil {
+	s.opts.Retention.MaxAge = time.Hour
+	if _, err := s.Sweep(t.Context(), SweepOptions{}); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Lstat(secret); !os.IsNotExist(err) {
@@ -269,5 +290,46 @@ func TestAwaiting_LongestFirst(t *testing.T) {
 	}
 	if w := waiting[1]; w.Thread != ids[0] || w.Unanswered != 2 || w.Messages != 4 || w.Since != since || w.Last.Text != "and again" {
 		t.Errorf("summary = %+v", w)
+	}
+}
+
+// Ensures that a file that does not fit into memory ends no process, however
+// often it is met (https://github.com/marktext/marktext/issues/4852).
+func TestCorrupt_TooLarge(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t)
+	mustPost(t, s, "df0790f236013511", "sound")
+	mustPost(t, s, testThread, "x")
+	if err := os.Truncate(s.filePath(testThread), 1<<40); err != nil {
+		t.Skip("the file system has no files of that size")
+	}
+	_, pollErr := s.Poll(testThread, 0)
+	_, postErr := s.Append(t.Context(), testThread, Post{Author: chat.Operator, Text: "x"})
+	for _, err := range []error{pollErr, postErr} {
+		if chat.CodeOf(err) != chat.CodeCorrupt || !strings.Contains(err.Error(), s.filePath(testThread)) {
+			t.Errorf("error = %v, want corrupt with the file's name", err)
+		}
+	}
+	if report, err := s.Sweep(t.Context(), SweepOptions{}); err != nil || len(report.Corrupt) != 1 {
+		t.Errorf("sweep = %+v, %v", report, err)
+	}
+	if _, err := s.Reset(t.Context(), testThread); err != nil {
+		t.Errorf("Reset = %v", err)
+	}
+}
+
+// Ensures that a file that gave fewer bytes than it promised is not taken for
+// the one that it was.
+func TestReadRegular_EndsTooEarly(t *testing.T) {
+	t.Parallel()
+	// Files of sysfs promise a page.
+	file, err := os.Open("/sys/kernel/mm/transparent_hugepage/enabled")
+	if err != nil {
+		t.Skip(err)
+	}
+	defer func() { _ = file.Close() }()
+	data, got, err := readRegular(int(file.Fd()))
+	if err != nil || got.size != int64(len(data)) {
+		t.Errorf("%d bytes, size %d, %v", len(data), got.size, err)
 	}
 }

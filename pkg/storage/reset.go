@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -40,7 +41,7 @@ func (s *Store) Reset(ctx context.Context, id chat.ThreadID) (string, error) {
 		}
 		return "", failure(fmt.Errorf("resetting a thread: %w", err))
 	}
-	if err := s.mark(ctx, g, id, s.lastKnownEpoch(g, id)); err != nil {
+	if err := s.mark(ctx, g, id, s.lastKnownEpoch(g, id, &st)); err != nil {
 		return "", err
 	}
 	return s.moveAside(g, id)
@@ -51,14 +52,16 @@ func notFound(id chat.ThreadID) error {
 }
 
 // lastKnownEpoch returns an epoch, in milliseconds, at or behind which every
-// cursor of the thread lies. A corrupt file is searched for epochs; what looks
-// like one but lies in the future is not believed.
-func (s *Store) lastKnownEpoch(g *guard, id chat.ThreadID) int64 {
+// cursor of the thread lies. A corrupt file, which has the attributes st, may
+// hold no epoch any more; then the time at which it was written stands in. It is
+// searched for epochs all the same; what looks like one but lies in the future is
+// not believed.
+func (s *Store) lastKnownEpoch(g *guard, id chat.ThreadID, st *unix.Stat_t) int64 {
 	thread, _, err := s.readLocked(g, id)
 	if err == nil {
 		return thread.LastEpoch()
 	}
-	last := int64(0)
+	last := min(st.Mtim.Nano()/int64(time.Millisecond), s.now())
 	data, err := g.dir.read(fileName(id))
 	if err != nil {
 		return last

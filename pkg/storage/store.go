@@ -25,8 +25,8 @@ type Options struct {
 	Threads int
 	// Page is how many messages a poll returns at most.
 	Page int
-	// LockWait bounds how long a write waits for another process that holds the
-	// thread's lock; 0 means 10 s.
+	// LockWait bounds how long a write waits for each lock that another process
+	// holds; 0 means 10 s.
 	LockWait time.Duration
 	// CacheBytes bounds the memory for threads that were read; 0 means 16 MiB.
 	CacheBytes int
@@ -192,13 +192,11 @@ func (s *Store) makeDir(path string) error {
 		return failure(err)
 	}
 	err := os.Mkdir(path, 0o770)
-	if os.IsExist(err) {
-		return nil // another process was faster
+	if err == nil {
+		err = os.Chmod(path, fs.ModeSetgid|0o770)
 	}
-	if err != nil {
-		return failure(fmt.Errorf("making the thread directory: %w", err))
-	}
-	if err := os.Chmod(path, fs.ModeSetgid|0o770); err != nil {
+	// Another process may have been faster, and need not have come to sync it.
+	if err != nil && !os.IsExist(err) {
 		return failure(fmt.Errorf("making the thread directory: %w", err))
 	}
 	parent, err := os.Open(filepath.Dir(path))

@@ -24,8 +24,6 @@ const sweepLockWait = time.Second
 type SweepOptions struct {
 	// DryRun changes nothing and reports what a sweep would do.
 	DryRun bool
-	// MaxAge, unless 0, stands in for the retention's.
-	MaxAge time.Duration
 }
 
 // SweepReport says what a sweep did.
@@ -58,9 +56,6 @@ func (s *Store) Sweep(ctx context.Context, opts SweepOptions) (SweepReport, erro
 		return report, err
 	}
 	keep := s.opts.Retention
-	if opts.MaxAge != 0 {
-		keep.MaxAge = opts.MaxAge
-	}
 	var failures []error
 	for _, id := range ids {
 		if err := ctx.Err(); err != nil {

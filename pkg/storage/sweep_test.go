@@ -283,6 +283,39 @@ func TestReset_MovesAside(t *testing.T) {
 	}
 }
 
+// Ensures that the epochs of a thread that was corrupted beyond recognition carry
+// on from the time of its file, and are not taken for later than now.
+func TestReset_EpochsOfAnUnreadableThread(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		content        string
+		age, wantFloor time.Duration // before now
+	}{
+		"zeros":              {strings.Repeat("\x00", 4096), time.Hour, time.Hour},
+		"from the future":    {"", -400 * 24 * time.Hour, 0},
+		"not to be believed": {`{"thread":"x","messages":[{"epoch":253402300799999,`, time.Hour, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			clock := newFakeClock()
+			s := mustOpen(t, func(o *Options) { o.Now = clock.now })
+			mustPost(t, s, "df0790f236013511", "x")
+			if err := os.WriteFile(s.filePath(testThread), []byte(test.content), 0o660); err != nil {
+				t.Fatal(err)
+			}
+			setFileTime(t, s, testThread, clock.t.Add(-test.age))
+			if _, err := s.Reset(t.Context(), testThread); err != nil {
+				t.Fatal(err)
+			}
+			want := clock.t.Add(-test.wantFloor).UnixMilli() + 1
+			clock.t = clock.t.Add(-48 * time.Hour)
+			if epoch := mustPost(t, s, testThread, "again").Message.Epoch; epoch != want {
+				t.Errorf("epoch %d, want %d", epoch, want)
+			}
+		})
+	}
+}
+
 // Ensures that marks which cannot be read do not keep new threads from starting.
 func TestMarks_Unreadable(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,9 @@ package storage
 
 import (
 	"errors"
+	"log/slog"
+	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -112,4 +115,25 @@ func TestKeyedLocks(t *testing.T) {
 			t.Errorf("%d locks are remembered", len(k.held))
 		}
 	})
+}
+
+// Ensures that the directory's sync is a sync of the kernel's, and that a file
+// system without one for directories is warned of once and no failure.
+func TestSyncDirectory_Unsupported(t *testing.T) {
+	t.Parallel()
+	log := new(logBuffer)
+	s := mustOpen(t, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(log, nil)) })
+	file, err := os.Open(os.DevNull) // the kernel refuses to sync it with EINVAL
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	for range 3 {
+		if err := s.syncObserver()(file); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := strings.Count(log.String(), "cannot sync directories"); n != 1 {
+		t.Errorf("%d warnings, want 1:\n%s", n, log)
+	}
 }

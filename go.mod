@@ -15,6 +15,7 @@ require (
 	go.yaml.in/yaml/v3 v3.0.6
 	golang.org/x/sys v0.50.0
 	golang.org/x/text v0.28.0
+	kernel.org/pub/linux/libs/security/libcap/psx v1.2.78
 )
 
 require (

@@ -139,6 +139,21 @@ func TestLimits_HoldUnderConcurrency(t *testing.T) {
 	}
 }
 
+// Ensures that posts which race to be the first of a thread count as one new
+// thread, and that distinct threads never exceed the limit together.
+func TestLimits_RacingFirstPosts(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(s *settings) { s.windows[2].Limit = 2 })
+	for n := range 2 {
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() { f.post(n, "x").want(t, http.StatusCreated, "") })
+		}
+		wg.Wait()
+	}
+	f.post(9, "x").wantLimited(t, "ip", 2, 24*time.Hour, 24*time.Hour)
+}
+
 // Ensures that a restart lifts no limit: a thread's window is rebuilt from what
 // it holds, and epochs from the future do not lock it for ever (section 7).
 func TestLimits_SurviveARestart(t *testing.T) {

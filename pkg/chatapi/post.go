@@ -39,21 +39,38 @@ func (a *API) post(e *exchange) error {
 	if err := chat.CheckText(body.text, a.opts.Limits.Text); err != nil {
 		return err
 	}
-	reservation, err := a.reserve(id, e.ip)
+	receipt, err := a.append(e, body)
 	if err != nil {
 		return err
-	}
-	receipt, err := a.store.Append(e.r.Context(), id, storage.Post{Author: body.author, Text: body.text, Create: true})
-	if err != nil {
-		reservation.Cancel()
-		return err
-	}
-	if !receipt.Created {
-		reservation.CancelWindow(WindowIPThreads)
 	}
 	a.warnOfThreads(receipt)
 	e.reply(http.StatusCreated, func(dst []byte) []byte { return appendReceipt(dst, receipt) })
 	return nil
+}
+
+// append stores the message if the windows have room for it. What is refused or
+// fails costs nothing in them.
+func (a *API) append(e *exchange, body postBody) (storage.Receipt, error) {
+	posted, err := a.reservePost(e.thread, e.ip)
+	if err != nil {
+		return storage.Receipt{}, err
+	}
+	var started *ratelimit.Reservation
+	receipt, err := a.store.Append(e.r.Context(), e.thread, storage.Post{
+		Author: body.author,
+		Text:   body.text,
+		Create: true,
+		// Of several posts that race to be the first, only one starts the thread.
+		Admit: func() (err error) {
+			started, err = a.reserve(ratelimit.Claim{Window: WindowIPThreads, Key: string(e.ip)})
+			return err
+		},
+	})
+	if err != nil {
+		posted.Cancel()
+		started.Cancel()
+	}
+	return receipt, err
 }
 
 func appendReceipt(dst []byte, r storage.Receipt) []byte {
@@ -209,9 +226,10 @@ func badJSON(err error) error {
 	return chat.Errorf(chat.CodeBadRequest, "the body is not JSON: at byte %d %s", syntactic.ByteOffset, reason).WithCause(err)
 }
 
-// reserve claims the post in every window, or refuses it with the one that
-// waits longest (section 7).
-func (a *API) reserve(id chat.ThreadID, ip ipKey) (*ratelimit.Reservation, error) {
+// reservePost claims the post in the windows of its thread and its address. For
+// a new thread it also looks whether the address may start one, so that of all
+// the waits the longest is told (section 7).
+func (a *API) reservePost(id chat.ThreadID, ip ipKey) (*ratelimit.Reservation, error) {
 	a.recall(id)
 	claims := []ratelimit.Claim{{Window: WindowThread, Key: string(id)}, {Window: WindowIP, Key: string(ip)}}
 	exists, err := a.store.Exists(id)
@@ -219,8 +237,12 @@ func (a *API) reserve(id chat.ThreadID, ip ipKey) (*ratelimit.Reservation, error
 		return nil, err
 	}
 	if !exists {
-		claims = append(claims, ratelimit.Claim{Window: WindowIPThreads, Key: string(ip)})
+		claims = append(claims, ratelimit.Claim{Window: WindowIPThreads, Key: string(ip), CheckOnly: true})
 	}
+	return a.reserve(claims...)
+}
+
+func (a *API) reserve(claims ...ratelimit.Claim) (*ratelimit.Reservation, error) {
 	reservation, full := a.limiter.Reserve(claims...)
 	if full != nil {
 		return nil, rateLimited(full)

@@ -31,6 +31,8 @@ type Window struct {
 type Claim struct {
 	Window string
 	Key    string
+	// CheckOnly refuses as any claim does, but counts nothing when granted.
+	CheckOnly bool
 }
 
 // Refusal says which window is full and how long until it has room.
@@ -108,30 +110,28 @@ func (l *Limiter) Reserve(claims ...Claim) (*Reservation, *Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
+	reservation := &Reservation{limiter: l, at: now}
 	for _, c := range claims {
-		l.windows[c.Window].add(c.Key, now, l.maxKeys)
+		if !c.CheckOnly {
+			l.windows[c.Window].add(c.Key, now, l.maxKeys)
+			reservation.claims = append(reservation.claims, c)
+		}
 	}
-	return &Reservation{limiter: l, claims: claims, at: now}, nil
+	return reservation, nil
 }
 
-// Cancel takes the whole reservation back: what was claimed did not happen.
-func (r *Reservation) Cancel() { r.release(func(Claim) bool { return true }) }
-
-// CancelWindow takes back the claims on one window and keeps the others.
-func (r *Reservation) CancelWindow(name string) {
-	r.release(func(c Claim) bool { return c.Window == name })
-}
-
-func (r *Reservation) release(drop func(Claim) bool) {
+// Cancel takes the reservation back: what was claimed did not happen. A nil
+// Reservation has nothing to take back.
+func (r *Reservation) Cancel() {
+	if r == nil {
+		return
+	}
 	r.limiter.mu.Lock()
 	defer r.limiter.mu.Unlock()
-	r.claims = slices.DeleteFunc(r.claims, func(c Claim) bool {
-		if !drop(c) {
-			return false
-		}
+	for _, c := range r.claims {
 		r.limiter.windows[c.Window].remove(c.Key, r.at)
-		return true
-	})
+	}
+	r.claims = nil
 }
 
 // Span returns the length of the window.

@@ -74,13 +74,22 @@ func TestLimiter_RefusedCostsNothing(t *testing.T) {
 		t.Fatalf("the refused claims counted for the address: %+v", full)
 	}
 	second.Cancel()
-	first.CancelWindow("thread")
+	first.Cancel()
+	first.Cancel() // takes nothing back twice
+	for range 1000 {
+		checks := claims()
+		checks[0].CheckOnly, checks[1].CheckOnly = true, true
+		if _, full := l.Reserve(checks...); full != nil {
+			t.Fatalf("a check, or the cancelled claim, counts: %+v", full)
+		}
+	}
 	if _, full := l.Reserve(claims()...); full != nil {
-		t.Errorf("the cancelled claim still counts: %+v", full)
+		t.Errorf("refused: %+v", full)
 	}
-	if _, full := l.Reserve(ratelimit.Claim{Window: "ip", Key: "i"}); full == nil {
-		t.Error("the claim that was kept does not count")
+	if _, full := l.Reserve(ratelimit.Claim{Window: "thread", Key: "t", CheckOnly: true}); full == nil {
+		t.Error("a check of a full window is granted")
 	}
+	(*ratelimit.Reservation)(nil).Cancel()
 }
 
 // Ensures that with several full windows the longest wait is told (section 7).

@@ -18,6 +18,9 @@ type Post struct {
 	// Create allows the message to be the first of a new thread. Without it an
 	// unknown thread is an error with code [chat.CodeNotFound].
 	Create bool
+	// Admit, if set, is asked before the message starts a new thread, when no
+	// other writer can start it any more. Its error is returned as it is.
+	Admit func() error
 	// IfLast, unless empty, is the id that the thread's newest message must
 	// have; another one is an error with code [chat.CodeConflict].
 	IfLast string
@@ -93,16 +96,26 @@ func (s *Store) admit(g *guard, id chat.ThreadID, old *chat.Thread, post Post) e
 	case old == nil && (!post.Create || post.IfLast != ""):
 		return notFound(id)
 	case old == nil:
-		// Counted again when the thread is put in place; this look only saves
-		// a write that would be refused.
-		_, err := s.checkRoom(g)
-		return err
+		return s.admitThread(g, post)
 	case post.IfLast != "" && !ok:
 		return chat.Errorf(chat.CodeConflict, "thread %s has no message, and so not %s", id, post.IfLast)
 	case post.IfLast != "" && post.IfLast != last.ID:
 		return chat.Errorf(chat.CodeConflict, "the last message of thread %s is %s by %s, not %s", id, last.ID, last.Author, post.IfLast)
 	}
 	return nil
+}
+
+// admitThread checks whether the post may start a thread.
+func (s *Store) admitThread(g *guard, post Post) error {
+	if post.Admit != nil {
+		if err := post.Admit(); err != nil {
+			return err
+		}
+	}
+	// Counted again when the thread is put in place; this look only saves a
+	// write that would be refused.
+	_, err := s.checkRoom(g)
+	return err
 }
 
 // checkRoom counts the threads and refuses a new one when the limit is reached

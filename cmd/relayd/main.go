@@ -6,9 +6,12 @@ import (
 	"os"
 
 	"github.com/newos4/relay/pkg/daemon"
+	"github.com/newos4/relay/pkg/sandbox"
 )
 
 func main() {
+	// The agent's reader of files is this program again, confined.
+	sandbox.RunChildIfAsked(os.Args)
 	os.Exit(daemon.Main(context.Background(), daemon.Env{
 		Args:    os.Args[1:],
 		Environ: os.Environ(),

@@ -369,7 +369,9 @@ func (a *Agent) save() {
 	a.step("save")
 	state := State{Threads: make(map[chat.ThreadID]ThreadState, len(a.threads)), Counts: a.counts, Ledger: a.ledger}
 	for id, e := range a.threads {
-		state.Threads[id] = e.ThreadState
+		if a.now.Backend != nil { // without one the threads are none of its business
+			state.Threads[id] = e.ThreadState
+		}
 	}
 	if err := writeState(a.path, state); err != nil {
 		a.log.Error("the agent's state is not saved", "error", err)

@@ -60,8 +60,8 @@ func (r run) do(ctx context.Context) result {
 	res := result{thread: r.thread, backend: r.settings.Backend}
 	err := r.answer(ctx, &res)
 	res.took = time.Since(started)
-	if cause := context.Cause(ctx); errors.Is(cause, errSuperseded) || errors.Is(cause, errStopping) || errors.Is(cause, context.Canceled) {
-		err = errSuperseded
+	if err != nil && isGivenUp(ctx) {
+		err = errSuperseded // whatever it says, it was cut short
 	}
 	switch {
 	case err == nil:
@@ -72,6 +72,11 @@ func (r run) do(ctx context.Context) result {
 		res.outcome, res.failure = failed, failureOf(err)
 	}
 	return res
+}
+
+// isGivenUp reports whether the run was ended from outside, and not by its time.
+func isGivenUp(ctx context.Context) bool {
+	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded)
 }
 
 // answer asks the back end and appends what it says under the condition that

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"os/signal"
 	"strings"
 	"syscall"
@@ -105,6 +106,14 @@ func newConfigFlags(set *pflag.FlagSet) configFlags {
 	return configFlags{set: set, file: file}
 }
 
+// path is the file that the configuration is read from.
+func (f configFlags) path() string {
+	if *f.file != "" {
+		return *f.file
+	}
+	return config.DefaultFile
+}
+
 func (f configFlags) load(env Env) (*config.Config, error) {
 	cfg, err := config.Load(config.Source{
 		File: *f.file,
@@ -124,7 +133,8 @@ func newServeCommand(env Env, flags configFlags) *cobra.Command {
 		Use:   "serve",
 		Short: "Serve browsers until SIGTERM or SIGINT",
 		Long: `Serve browsers until SIGTERM or SIGINT; requests that are being answered then
-finish first. Every key of the configuration can also be given in the
+finish first. SIGHUP reads the configuration again: limits of posts and all of
+the agent change at once, the log names what needs a restart. Every key of the configuration can also be given in the
 environment: RELAYD_ and the key in upper case, with _ for each dot.`,
 		Example: "  relayd serve --root ./var --listen 127.0.0.1:8640",
 		Args:    usageArgs(cobra.NoArgs),
@@ -133,7 +143,16 @@ environment: RELAYD_ and the key in upper case, with _ for each dot.`,
 			if err != nil {
 				return err
 			}
-			server, err := NewServer(cmd.Context(), cfg, newLogger(env.Stderr, cfg.Log))
+			reloads := make(chan os.Signal, 1)
+			signal.Notify(reloads, syscall.SIGHUP)
+			defer signal.Stop(reloads)
+			server, err := NewServer(cmd.Context(), Options{
+				Config:     cfg,
+				ConfigFile: flags.path(),
+				Load:       func() (*config.Config, error) { return flags.load(env) },
+				Reloads:    reloads,
+				Logger:     newLogger(env.Stderr, cfg.Log),
+			})
 			if err != nil {
 				return err
 			}

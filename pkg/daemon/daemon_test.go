@@ -20,6 +20,7 @@ import (
 
 	"github.com/newos4/relay/pkg/chat"
 	"github.com/newos4/relay/pkg/daemon"
+	"github.com/newos4/relay/pkg/sandbox"
 	"github.com/newos4/relay/pkg/storage"
 )
 
@@ -27,6 +28,7 @@ import (
 const asRelayd = "RELAY_TEST_AS_RELAYD"
 
 func TestMain(m *testing.M) {
+	sandbox.RunChildIfAsked(os.Args)
 	if os.Getenv(asRelayd) != "" {
 		os.Exit(daemon.Main(context.Background(), daemon.Env{
 			Args: os.Args[1:], Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr,
@@ -84,12 +86,18 @@ func (l *logTail) String() string {
 // start runs relayd on a free port until the test ends.
 func start(t *testing.T, root string, environ ...string) *relayd {
 	t.Helper()
+	return startWith(t, root, emptyConfig(t), environ...)
+}
+
+// startWith is start with a configuration.
+func startWith(t *testing.T, root, config string, environ ...string) *relayd {
+	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &relayd{root: root, log: &logTail{address: make(chan string, 1), written: make(chan struct{}, 1)}}
-	r.Cmd = exec.CommandContext(t.Context(), exe, "serve", "--root", root, "--listen", "127.0.0.1:0", "--config", emptyConfig(t))
+	r.Cmd = exec.CommandContext(t.Context(), exe, "serve", "--root", root, "--listen", "127.0.0.1:0", "--config", config)
 	r.Env = append(append(os.Environ(), asRelayd+"=1"), environ...)
 	r.Stderr = r.log
 	if err := r.Start(); err != nil {

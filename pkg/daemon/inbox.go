@@ -7,16 +7,22 @@ import (
 	"github.com/newos4/relay/pkg/storage"
 )
 
-// followInbox logs each thread that begins to await Hermes, until ctx ends.
-func (s *Server) followInbox(ctx context.Context, feed *storage.Feed) {
+// followInbox logs each thread that begins to await Hermes and passes the
+// changes on, until ctx ends.
+func (s *Server) followInbox(ctx context.Context, changes <-chan []storage.Change, onward chan<- []storage.Change) {
 	awaiting := make(map[chat.ThreadID]bool)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case changes := <-feed.Changes():
-			for _, change := range changes {
+		case batch := <-changes:
+			for _, change := range batch {
 				s.noteAwaiting(awaiting, change.Thread)
+			}
+			select {
+			case onward <- batch:
+			case <-ctx.Done():
+				return
 			}
 		}
 	}

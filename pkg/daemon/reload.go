@@ -29,7 +29,7 @@ func (s *Server) reloadOn(ctx context.Context, told <-chan os.Signal) {
 
 func (s *Server) reload(ctx context.Context, next *config.Config) {
 	s.limiter.Configure(windowsOf(next.Limits)...)
-	if err := s.agent.Apply(ctx, s.agentSettings(ctx, next)); err != nil {
+	if err := s.agent.Apply(ctx, agentSettings(ctx, next, s.closed(next), s.log)); err != nil {
 		return // the server stops
 	}
 	s.log.Info("the configuration was reloaded", slog.Any("needs_restart", needRestart(s.cfg, next)))

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/robfig/cron/v3"
 
+	"github.com/newos4/relay/pkg/autoreply"
 	"github.com/newos4/relay/pkg/chatapi"
 	"github.com/newos4/relay/pkg/config"
 	"github.com/newos4/relay/pkg/ratelimit"
@@ -26,12 +28,30 @@ type Server struct {
 	limiter  *ratelimit.Limiter
 	frontend *frontend
 	windows  windowFile
+	agent    *autoreply.Agent
+	backend  autoreply.Backend // at the start, nil for none
+	closed   func(*config.Config) []string
+	load     func() (*config.Config, error)
+	reloads  <-chan os.Signal
+}
+
+// Options configure a Server.
+type Options struct {
+	Config *config.Config
+	// ConfigFile is the path of the file that the configuration came from. The
+	// agent never reads it.
+	ConfigFile string
+	// Load reads the configuration again, and Reloads tells when.
+	Load    func() (*config.Config, error)
+	Reloads <-chan os.Signal
+	Logger  *slog.Logger
 }
 
 // NewServer returns a server that listens on the configured address, so that a
 // taken port or an unusable root is an error here and not later. It answers
 // once Run is called.
-func NewServer(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Server, error) {
+func NewServer(ctx context.Context, opts Options) (*Server, error) {
+	cfg, log := opts.Config, opts.Logger
 	store := storage.Open(storage.Options{
 		Root: cfg.Root, Space: cfg.Space,
 		Retention: cfg.Keep(), Threads: cfg.Limits.Threads, Page: cfg.Limits.Page,
@@ -53,18 +73,28 @@ func NewServer(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Serv
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	return &Server{
+	s := &Server{
 		cfg: cfg, log: log, store: store, limiter: limiter, frontend: frontend,
 		windows: windowFile{path: cfg.StatePath("rate-windows.json")},
-	}, nil
+		closed:  func(c *config.Config) []string { return closedPaths(c, opts.ConfigFile, store.Path()) },
+		load:    opts.Load, reloads: opts.Reloads,
+	}
+	settings := agentSettings(ctx, cfg, s.closed(cfg), log)
+	s.backend = settings.Backend
+	s.agent = autoreply.New(settings, store, cfg.StatePath(autoreply.StateFile), log)
+	return s, nil
 }
 
 func newLimiter(l config.Limits) *ratelimit.Limiter {
-	return ratelimit.New(time.Now, ratelimit.DefaultMaxKeys,
-		ratelimit.Window{Name: chatapi.WindowThread, Limit: l.ThreadPosts, Span: l.Window},
-		ratelimit.Window{Name: chatapi.WindowIP, Limit: l.IPPosts, Span: l.Window},
-		ratelimit.Window{Name: chatapi.WindowIPThreads, Limit: l.IPNewThreads, Span: l.IPNewWindow},
-	)
+	return ratelimit.New(time.Now, ratelimit.DefaultMaxKeys, windowsOf(l)...)
+}
+
+func windowsOf(l config.Limits) []ratelimit.Window {
+	return []ratelimit.Window{
+		{Name: chatapi.WindowThread, Limit: l.ThreadPosts, Span: l.Window},
+		{Name: chatapi.WindowIP, Limit: l.IPPosts, Span: l.Window},
+		{Name: chatapi.WindowIPThreads, Limit: l.IPNewThreads, Span: l.IPNewWindow},
+	}
 }
 
 // Addr returns the address that the server listens on.
@@ -93,8 +123,14 @@ func (s *Server) Run(ctx context.Context) error {
 func (s *Server) start(ctx context.Context, running *sync.WaitGroup) {
 	feed := s.store.Feed(s.cfg.Watch.Rescan)
 	running.Go(func() { feed.Run(ctx) })
-	running.Go(func() { s.followInbox(ctx, feed) })
+	changes := make(chan []storage.Change)
+	running.Go(func() { s.followInbox(ctx, feed.Changes(), changes) })
+	running.Go(func() { s.agent.Run(ctx, changes) })
 	running.Go(func() { s.sweepOnSchedule(ctx) })
+	running.Go(func() { s.reloadOn(ctx, s.reloads) })
+	if s.backend != nil {
+		running.Go(func() { probe(ctx, s.backend, s.log) })
+	}
 }
 
 // waitForEnd returns when ctx has ended and the requests are answered, or when

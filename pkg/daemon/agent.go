@@ -1,0 +1,184 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/newos4/relay/pkg/autoreply"
+	"github.com/newos4/relay/pkg/autoreply/command"
+	"github.com/newos4/relay/pkg/autoreply/extract"
+	"github.com/newos4/relay/pkg/autoreply/openai"
+	"github.com/newos4/relay/pkg/autoreply/passage"
+	"github.com/newos4/relay/pkg/config"
+	"github.com/newos4/relay/pkg/sandbox"
+)
+
+// probeTimeout bounds the question whether a back end can be used.
+const probeTimeout = 30 * time.Second
+
+// agentSettings returns how the agent answers under the configuration. A back
+// end that cannot be made leaves the threads to people and says why in each.
+func agentSettings(ctx context.Context, cfg *config.Config, closed []string, log *slog.Logger) autoreply.Settings {
+	a := cfg.Agent
+	settings := autoreply.Settings{
+		Quiet: a.Quiet, Concurrency: a.Concurrency, Limit: cfg.Limits.Text,
+		Budget: autoreply.Budget{Time: a.Budget.Time, ToolCalls: a.Budget.ToolCalls, Bytes: a.Budget.Bytes, Tokens: a.Budget.Tokens},
+		Bounds: autoreply.Bounds{
+			ThreadRunsPerHour: a.Budget.ThreadRunsPerHour,
+			RunsPerHour:       a.Budget.RunsPerHour, RunsPerDay: a.Budget.RunsPerDay,
+			TokensPerHour: a.Budget.TokensPerHour, TokensPerDay: a.Budget.TokensPerDay,
+			AgentTurns: a.Budget.AgentTurns, Retries: a.Budget.Retries,
+		},
+	}
+	backend, secrets, err := newBackend(ctx, cfg, closed, log)
+	if err != nil {
+		log.Error("the agent cannot start", "backend", a.Backend, "error", err)
+		backend = broken{err}
+	}
+	settings.Backend, settings.Outgoing = backend, autoreply.NewOutgoing(secrets)
+	return settings
+}
+
+// newBackend makes the configured back end, nil for none, and returns the
+// secrets that no answer may carry.
+func newBackend(ctx context.Context, cfg *config.Config, closed []string, log *slog.Logger) (autoreply.Backend, []string, error) {
+	switch cfg.Agent.Backend {
+	case config.BackendOpenAI:
+		return newOpenAI(ctx, cfg, closed, log)
+	case config.BackendExtract:
+		reader, err := openReader(ctx, cfg.Agent, closed, log)
+		if err != nil {
+			return nil, nil, err
+		}
+		return owner{extract.New(passage.New(passage.Options{Files: reader})), reader}, nil, nil
+	case config.BackendCommand:
+		backend, err := command.New(command.Options{Argv: cfg.Agent.Command.Argv, Logger: log})
+		return backend, nil, err
+	}
+	return nil, nil, nil
+}
+
+func newOpenAI(ctx context.Context, cfg *config.Config, closed []string, log *slog.Logger) (autoreply.Backend, []string, error) {
+	key, err := readKey(cfg.Agent.OpenAI.KeyFile)
+	if err != nil {
+		return nil, nil, err
+	}
+	opts := openai.Options{BaseURL: cfg.Agent.OpenAI.BaseURL, Model: cfg.Agent.OpenAI.Model, Key: openai.Key(key)}
+	var reader io.Closer = nothing{}
+	if len(cfg.Agent.Roots) > 0 {
+		files, err := openReader(ctx, cfg.Agent, closed, log)
+		if err != nil {
+			return nil, nil, err
+		}
+		opts.Files, reader = files, files
+	}
+	backend, err := openai.New(opts)
+	if err != nil {
+		return nil, nil, errors.Join(err, reader.Close())
+	}
+	return owner{backend, reader}, []string{key}, nil
+}
+
+// openReader starts the confined reader of the readable roots, in which the
+// closed paths stay closed.
+func openReader(ctx context.Context, cfg config.Agent, closed []string, log *slog.Logger) (*sandbox.Reader, error) {
+	mode := sandbox.Strict
+	if cfg.Sandbox == config.SandboxBestEffort {
+		mode = sandbox.BestEffort
+	}
+	reader, err := sandbox.Start(ctx, sandbox.Options{Roots: cfg.Roots, Deny: closed, Mode: mode, Logger: log})
+	if err != nil {
+		return nil, fmt.Errorf("confining the reader of files: %w", err)
+	}
+	report := reader.Report()
+	if missing := report.Missing(); len(missing) > 0 {
+		log.Warn("the reader of files is not fully confined, as agent.sandbox best-effort allows", "missing", missing)
+	}
+	for _, note := range report.Notes {
+		log.Warn("the reader of files", "note", note)
+	}
+	return reader, nil
+}
+
+// readKey returns the key in a file, or in a credential that systemd hands over.
+func readKey(file string) (string, error) {
+	if file == "" {
+		return "", nil
+	}
+	if name, ok := strings.CutPrefix(file, config.CredentialPrefix); ok {
+		dir := os.Getenv("CREDENTIALS_DIRECTORY")
+		if dir == "" {
+			return "", fmt.Errorf("the key %q is a systemd credential, and systemd has handed over none", file)
+		}
+		file = filepath.Join(dir, name)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("reading a key: %w", err)
+	}
+	key := strings.TrimSpace(string(data))
+	if key == "" || strings.ContainsAny(key, " \t\r\n\x00") {
+		return "", fmt.Errorf("reading a key: %s does not hold one key on one line", file)
+	}
+	return key, nil
+}
+
+// closedPaths are what the agent must never read, in whatever root it lies.
+func closedPaths(cfg *config.Config, configFile string, threads string) []string {
+	paths := []string{filepath.Dir(threads), filepath.Dir(cfg.StatePath("x"))}
+	for _, path := range []string{configFile, cfg.Agent.OpenAI.KeyFile, cfg.Agent.Hermes.KeyFile} {
+		if filepath.IsAbs(path) {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// owner is a back end together with what it reads through.
+type owner struct {
+	autoreply.Backend
+	reader io.Closer
+}
+
+// Close closes both.
+func (o owner) Close() error { return errors.Join(o.Backend.Close(), o.reader.Close()) }
+
+type nothing struct{}
+
+func (nothing) Close() error { return nil }
+
+// broken stands in for a back end that cannot be made.
+type broken struct{ err error }
+
+func (b broken) failure() error {
+	return autoreply.Failf(autoreply.ReasonUnsafe, false, "the agent cannot start: %w", b.err)
+}
+
+// Probe, Answer and Close are those of [autoreply.Backend].
+func (b broken) Probe(context.Context) error { return b.failure() }
+
+// Answer fails.
+func (b broken) Answer(context.Context, autoreply.Question) (autoreply.Answer, error) {
+	return autoreply.Answer{}, b.failure()
+}
+
+// Close does nothing.
+func (b broken) Close() error { return nil }
+
+// probe tells the log whether the back end can be used.
+func probe(ctx context.Context, backend autoreply.Backend, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	if err := backend.Probe(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		log.Error("the agent's back end cannot be used", "error", err)
+		return
+	}
+	log.Info("the agent answers")
+}

@@ -91,12 +91,15 @@ func (r run) answer(ctx context.Context, res *result) error {
 	}
 	last, _ := thread.Last()
 	res.message = last.ID
-	text, err := r.draft(ctx, thread, res)
+	answer, err := draft(ctx, r.settings, Question{
+		Thread: r.thread, Messages: thread.Messages(), Limit: r.settings.Limit, Budget: r.settings.Budget,
+	}, r.agent.step)
+	res.tools, res.tokens = len(answer.Tools), answer.Tokens
 	if err != nil {
 		return err
 	}
 	r.agent.step("append")
-	_, err = r.agent.store.Append(ctx, r.thread, storage.Post{Author: chat.Hermes, Text: text, IfLast: last.ID})
+	_, err = r.agent.store.Append(ctx, r.thread, storage.Post{Author: chat.Hermes, Text: answer.Text, IfLast: last.ID})
 	r.agent.step("appended")
 	if code := chat.CodeOf(err); err != nil && (code == chat.CodeConflict || code == chat.CodeNotFound) {
 		return errSuperseded
@@ -107,31 +110,31 @@ func (r run) answer(ctx context.Context, res *result) error {
 	return nil
 }
 
-// draft returns an answer that may leave. One that is too long is sent back
-// once for shortening; it is never cut.
-func (r run) draft(ctx context.Context, thread *chat.Thread, res *result) (string, error) {
-	q := Question{Thread: r.thread, Messages: thread.Messages(), Limit: r.settings.Limit, Budget: r.settings.Budget}
+// draft returns an answer that may leave, with all that was done for it, also
+// when it fails. One that is too long is sent back once for shortening; it is
+// never cut. step is told of each moment at which a crash would matter.
+func draft(ctx context.Context, settings Settings, q Question, step func(string)) (Answer, error) {
+	var whole Answer
 	for range 2 {
-		r.agent.step("ask")
-		answer, err := r.settings.Backend.Answer(ctx, q)
-		r.agent.step("drafted")
-		res.tools += len(answer.Tools)
-		res.tokens += answer.Tokens
+		step("ask")
+		answer, err := settings.Backend.Answer(ctx, q)
+		step("drafted")
+		whole.Tools = append(whole.Tools, answer.Tools...)
+		whole.Tokens += answer.Tokens
 		if err != nil {
-			res.tokens += failureOf(err).Tokens
-			return "", err
+			whole.Tokens += failureOf(err).Tokens
+			return whole, err
 		}
-		text, err := r.settings.Outgoing.Clean(answer.Text)
-		if err != nil {
-			return "", err
+		if whole.Text, err = settings.Outgoing.Clean(answer.Text); err != nil {
+			return whole, err
 		}
-		if chat.CheckText(text, q.Limit) == nil {
-			return text, nil
+		if chat.CheckText(whole.Text, q.Limit) == nil {
+			return whole, nil
 		}
-		q.TooLong = text
-		if q.Budget.Tokens = r.settings.Budget.Tokens - res.tokens; q.Budget.Tokens <= 0 {
-			return "", Failf(ReasonBudget, false, "the answer is too long and no tokens are left to shorten it")
+		q.TooLong = whole.Text
+		if q.Budget.Tokens = settings.Budget.Tokens - whole.Tokens; q.Budget.Tokens <= 0 {
+			return whole, Failf(ReasonBudget, false, "the answer is too long and no tokens are left to shorten it")
 		}
 	}
-	return "", Failf(ReasonTooLong, false, "the answer was over %d code points, twice", q.Limit)
+	return whole, Failf(ReasonTooLong, false, "the answer was over %d code points, twice", q.Limit)
 }

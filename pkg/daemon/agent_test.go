@@ -123,6 +123,29 @@ func TestServe_AgentThatCannotStart(t *testing.T) {
 	}
 }
 
+// Ensures that a dry run shows what was looked at and the answer, stores
+// nothing, and says why there is none.
+func TestAgentTest(t *testing.T) {
+	t.Parallel()
+	root, config := t.TempDir(), emptyConfig(t)
+	environ := []string{"RELAYD_ROOT=" + root, "RELAYD_AGENT_BACKEND=extract", "RELAYD_AGENT_ROOTS=" + manual(t)}
+	code, stdout, stderr := run(t, environ, "agent", "test", "When is the observatory open?", "--config", config)
+	if code != 0 || !strings.Contains(stdout, "manual/hours.txt") || !strings.Contains(stdout, "until midnight") || !strings.HasPrefix(stdout, "-- ") {
+		t.Errorf("code %d\n%s%s", code, stdout, stderr)
+	}
+	if entries, err := os.ReadDir(root); err != nil || len(entries) != 0 {
+		t.Errorf("a dry run left %v, %v", entries, err)
+	}
+	code, _, stderr = run(t, []string{"RELAYD_AGENT_BACKEND=extract", "RELAYD_AGENT_ROOTS=/proc"}, "agent", "test", "x", "--config", config)
+	if code != 1 || !strings.Contains(stderr, "no answer after") || !strings.Contains(stderr, "/proc") {
+		t.Errorf("code %d, %s", code, stderr)
+	}
+	code, _, stderr = run(t, nil, "agent", "test", "x", "--config", config)
+	if code != 2 || !strings.Contains(stderr, "agent.backend is none") {
+		t.Errorf("code %d, %s", code, stderr)
+	}
+}
+
 // hangUp asks for a reload as systemd does.
 func (r *relayd) hangUp(t *testing.T) {
 	t.Helper()

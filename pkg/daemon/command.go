@@ -78,7 +78,7 @@ Exit codes: 0 done, 1 failed, 2 usage or configuration.`,
 		return usageError{fmt.Errorf("%w\nhint: %s --help lists the flags", err, cmd.CommandPath())}
 	})
 	flags := newConfigFlags(root.PersistentFlags())
-	root.AddCommand(newServeCommand(env, flags), newConfigCommand(env, flags))
+	root.AddCommand(newServeCommand(env, flags), newConfigCommand(env, flags), newAgentCommand(env, flags))
 	return root
 }
 

@@ -52,11 +52,7 @@ type Options struct {
 // once Run is called.
 func NewServer(ctx context.Context, opts Options) (*Server, error) {
 	cfg, log := opts.Config, opts.Logger
-	store := storage.Open(storage.Options{
-		Root: cfg.Root, Space: cfg.Space,
-		Retention: cfg.Keep(), Threads: cfg.Limits.Threads, Page: cfg.Limits.Page,
-		Logger: log,
-	})
+	store := openStore(cfg, log)
 	if err := store.Prepare(); err != nil {
 		return nil, fmt.Errorf("preparing the thread directory: %w", err)
 	}
@@ -83,6 +79,14 @@ func NewServer(ctx context.Context, opts Options) (*Server, error) {
 	s.backend = settings.Backend
 	s.agent = autoreply.New(settings, store, cfg.StatePath(autoreply.StateFile), log)
 	return s, nil
+}
+
+func openStore(cfg *config.Config, log *slog.Logger) *storage.Store {
+	return storage.Open(storage.Options{
+		Root: cfg.Root, Space: cfg.Space,
+		Retention: cfg.Keep(), Threads: cfg.Limits.Threads, Page: cfg.Limits.Page,
+		Logger: log,
+	})
 }
 
 func newLimiter(l config.Limits) *ratelimit.Limiter {

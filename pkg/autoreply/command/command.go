@@ -44,7 +44,7 @@ const (
 
 	// pipeGrace is how long a dead program's pipes may be held open, by a
 	// descendant that left its group, before they are closed.
-	pipeGrace = time.Second
+	pipeGrace = 5 * time.Second
 )
 
 // DefaultPath is the PATH of the program unless [Options.Path] is set.

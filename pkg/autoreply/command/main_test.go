@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -56,6 +57,19 @@ func behave(how string, args []string) int {
 	case "escape":
 		fmt.Println("done")
 		return spawn(args[0], true)
+	case "stay":
+		file, err := os.OpenFile(args[0], os.O_WRONLY, 0)
+		if err != nil {
+			return 9
+		}
+		_, _ = fmt.Fprintln(file, os.Getpid())
+		return hold()
+	case "host":
+		b, err := New(Options{Argv: []string{os.Args[0], asCommand, "stay", args[0]}, TempDir: args[1]})
+		if err == nil {
+			_, err = b.Answer(context.Background(), ask("?"))
+		}
+		fmt.Fprintln(os.Stderr, err)
 	case "hold":
 		_, _ = fmt.Fprintln(os.NewFile(3, "fifo"), os.Getpid())
 		return hold()

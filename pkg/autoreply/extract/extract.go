@@ -16,12 +16,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/newos4/relay/pkg/autoreply"
 	"github.com/newos4/relay/pkg/autoreply/passage"
-	"github.com/newos4/relay/pkg/chat"
 )
 
 // maxPassages is how many passages an answer quotes, one when it has to be short.
@@ -50,7 +48,7 @@ func (b *Backend) Probe(context.Context) error { return nil }
 // [autoreply.ReasonTooLong] when the limit has no room for a quotation, and with
 // what may pass when the files cannot be searched.
 func (b *Backend) Answer(ctx context.Context, q autoreply.Question) (autoreply.Answer, error) {
-	question := newest(q.Messages)
+	question := passage.Question(q.Messages)
 	phrases := phrasesFor(question)
 	n := maxPassages
 	if q.TooLong != "" {
@@ -77,16 +75,6 @@ func (b *Backend) Answer(ctx context.Context, q autoreply.Question) (autoreply.A
 
 // Close frees the index.
 func (b *Backend) Close() error { return b.passages.Close() }
-
-// newest returns what was written since the last answer, the newest first, so
-// that its words count when there are too many.
-func newest(messages []chat.Message) string {
-	var b strings.Builder
-	for i := len(messages) - 1; i >= 0 && messages[i].Author != chat.Hermes; i-- {
-		b.WriteString(messages[i].Text + "\n")
-	}
-	return b.String()
-}
 
 // failure tells the end of the context from other errors.
 func failure(err error) error {

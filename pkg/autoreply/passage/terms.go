@@ -7,11 +7,24 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/newos4/relay/pkg/chat"
 )
 
 // maxTerms is how many different words of a question are looked for. Those of
 // a longer one that come later add little.
 const maxTerms = 48
+
+// Question returns the text to search for when a thread is to be answered: what
+// was written since the last answer, the newest first, because words that come
+// first count when there are too many.
+func Question(messages []chat.Message) string {
+	var b strings.Builder
+	for i := len(messages) - 1; i >= 0 && messages[i].Author != chat.Hermes; i-- {
+		b.WriteString(messages[i].Text + "\n")
+	}
+	return b.String()
+}
 
 // term is a word, or a pair of characters, that is looked for.
 type term struct {

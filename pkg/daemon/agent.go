@@ -14,6 +14,7 @@ import (
 	"github.com/newos4/relay/pkg/autoreply"
 	"github.com/newos4/relay/pkg/autoreply/command"
 	"github.com/newos4/relay/pkg/autoreply/extract"
+	"github.com/newos4/relay/pkg/autoreply/hermesapi"
 	"github.com/newos4/relay/pkg/autoreply/openai"
 	"github.com/newos4/relay/pkg/autoreply/passage"
 	"github.com/newos4/relay/pkg/config"
@@ -52,6 +53,8 @@ func newBackend(ctx context.Context, cfg *config.Config, closed []string, log *s
 	switch cfg.Agent.Backend {
 	case config.BackendOpenAI:
 		return newOpenAI(ctx, cfg, closed, log)
+	case config.BackendHermes:
+		return newHermes(ctx, cfg, closed, log)
 	case config.BackendExtract:
 		reader, err := openReader(ctx, cfg.Agent, closed, log)
 		if err != nil {
@@ -71,15 +74,38 @@ func newOpenAI(ctx context.Context, cfg *config.Config, closed []string, log *sl
 		return nil, nil, err
 	}
 	opts := openai.Options{BaseURL: cfg.Agent.OpenAI.BaseURL, Model: cfg.Agent.OpenAI.Model, Key: openai.Key(key)}
-	var reader io.Closer = nothing{}
-	if len(cfg.Agent.Roots) > 0 {
-		files, err := openReader(ctx, cfg.Agent, closed, log)
-		if err != nil {
-			return nil, nil, err
-		}
-		opts.Files, reader = files, files
+	if len(cfg.Agent.Roots) == 0 {
+		backend, err := openai.New(opts)
+		return backend, []string{key}, err
 	}
+	reader, err := openReader(ctx, cfg.Agent, closed, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	opts.Files = reader
 	backend, err := openai.New(opts)
+	if err != nil {
+		return nil, nil, errors.Join(err, reader.Close())
+	}
+	return owner{backend, reader}, []string{key}, nil
+}
+
+func newHermes(ctx context.Context, cfg *config.Config, closed []string, log *slog.Logger) (autoreply.Backend, []string, error) {
+	key, err := readKey(cfg.Agent.Hermes.KeyFile)
+	if err != nil {
+		return nil, nil, err
+	}
+	opts := hermesapi.Options{BaseURL: cfg.Agent.Hermes.BaseURL, Key: key}
+	if len(cfg.Agent.Roots) == 0 {
+		backend, err := hermesapi.New(opts)
+		return backend, []string{key}, err
+	}
+	reader, err := openReader(ctx, cfg.Agent, closed, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	opts.Passages = passage.New(passage.Options{Files: reader})
+	backend, err := hermesapi.New(opts)
 	if err != nil {
 		return nil, nil, errors.Join(err, reader.Close())
 	}
@@ -150,10 +176,6 @@ type owner struct {
 // Close closes both.
 func (o owner) Close() error { return errors.Join(o.Backend.Close(), o.reader.Close()) }
 
-type nothing struct{}
-
-func (nothing) Close() error { return nil }
-
 // broken stands in for a back end that cannot be made.
 type broken struct{ err error }
 
@@ -161,7 +183,7 @@ func (b broken) failure() error {
 	return autoreply.Failf(autoreply.ReasonUnsafe, false, "the agent cannot start: %w", b.err)
 }
 
-// Probe, Answer and Close are those of [autoreply.Backend].
+// Probe fails.
 func (b broken) Probe(context.Context) error { return b.failure() }
 
 // Answer fails.

@@ -208,6 +208,8 @@ func TestAnswer_SoftFailures(t *testing.T) {
 		"header incomplete":     {"", "", "X-Hermes-Completed: false", autoreply.ReasonCutOff, 11},
 		"header fine":           {"", "", "X-Hermes-Completed: true", "", 11},
 		"no words":              {"It is there.", ` \n`, "", autoreply.ReasonNoAnswer, 11},
+		"only a thought":        {"It is there.", `<think>It is there.`, "", autoreply.ReasonNoAnswer, 11},
+		"a call as text":        {"It is there.", `<tool_call>{}`, "", autoreply.ReasonNoAnswer, 11},
 		"null":                  {`"It is there."`, `null`, "", autoreply.ReasonNoAnswer, 11},
 		"only reasoning":        {`"content":"It is there."`, `"reasoning_content":"hm"`, "", autoreply.ReasonNoAnswer, 11},
 		"refusal":               {`"content"`, `"refusal":"no","content"`, "", autoreply.ReasonNoAnswer, 11},

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/newos4/relay/pkg/autoreply"
+	"github.com/newos4/relay/pkg/autoreply/markup"
 	"github.com/newos4/relay/pkg/chat"
 )
 
@@ -90,6 +91,7 @@ func parseCompletion(r *response) (autoreply.Answer, error) {
 	}
 	first := c.Choices[0]
 	finish := first.FinishReason
+	text := markup.New().Words(first.Message.Content)
 	switch {
 	case finish == "length", c.Hermes.Partial, c.Hermes.ErrorCode == "output_truncated", isTrue(r.header, "X-Hermes-Partial"):
 		return autoreply.Answer{}, c.failure(autoreply.ReasonCutOff, "the answer was cut off")
@@ -99,10 +101,10 @@ func parseCompletion(r *response) (autoreply.Answer, error) {
 		return autoreply.Answer{}, c.failure(autoreply.ReasonCutOff, "the agent did not complete its turn")
 	case finish != "" && finish != "stop":
 		return autoreply.Answer{}, c.failure(autoreply.ReasonNoAnswer, "the answer has another reason to end than being complete")
-	case first.Message.Refusal != "", strings.TrimSpace(first.Message.Content) == "":
+	case first.Message.Refusal != "", text == "":
 		return autoreply.Answer{}, c.failure(autoreply.ReasonNoAnswer, "the model gave no words")
 	}
-	return autoreply.Answer{Text: first.Message.Content, Tokens: c.Usage.TotalTokens}, nil
+	return autoreply.Answer{Text: text, Tokens: c.Usage.TotalTokens}, nil
 }
 
 // failure is one that cost tokens. The next try may have better luck.

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/newos4/relay/pkg/autoreply"
+	"github.com/newos4/relay/pkg/autoreply/markup"
 )
 
 // Backend answers with a model behind a server of chat completions. It
@@ -14,7 +15,7 @@ import (
 type Backend struct {
 	opts   Options
 	client client
-	clean  cleaner
+	clean  markup.Filter
 	// harmless is set once the server has said that it is no agent.
 	harmless atomic.Bool
 	// newField is set once the server has refused max_tokens.
@@ -34,7 +35,7 @@ func New(opts Options) (*Backend, error) {
 	return &Backend{
 		opts:   opts,
 		client: newClient(opts.HTTP, base, opts.Key, opts.RequestTimeout),
-		clean:  newCleaner(),
+		clean:  markup.New(),
 	}, nil
 }
 

@@ -5,6 +5,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/newos4/relay/pkg/autoreply/markup"
 )
 
 // Ensures that members of the wrong type are as if they were not there, so that
@@ -43,8 +45,8 @@ func FuzzParseDocument(f *testing.F) {
 		if len(d.message.calls) > maxCalls || !utf8.ValidString(d.message.text) {
 			t.Errorf("%d calls, text %q", len(d.message.calls), d.message.text)
 		}
-		c := newCleaner()
-		if text := c.withoutCalls(c.withoutThoughts(d.message.text)); c.hasCall(text) {
+		c := markup.New()
+		if text := c.Words(d.message.text); c.HasCall(text) {
 			t.Errorf("a call is left in %q", text)
 		}
 	})

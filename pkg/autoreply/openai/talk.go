@@ -97,7 +97,7 @@ func (t *talk) answer(ctx context.Context) (string, error) {
 			}
 			continue
 		}
-		if t.backend.clean.hasCall(t.backend.clean.withoutThoughts(reply.text)) {
+		if t.backend.clean.HasCall(t.backend.clean.WithoutThoughts(reply.text)) {
 			break
 		}
 		return t.final(reply)
@@ -248,8 +248,8 @@ func (t *talk) id(given string) string {
 // final returns the answer that a reply is, or why it is none. Calls in it are
 // not made.
 func (t *talk) final(reply *message) (string, error) {
-	text := t.backend.clean.withoutThoughts(reply.text)
-	if text = t.backend.clean.withoutCalls(text); text == "" {
+	text := t.backend.clean.Words(reply.text)
+	if text == "" {
 		return "", autoreply.Failf(autoreply.ReasonNoAnswer, true, "the reply has no text for the reader")
 	}
 	return text, nil

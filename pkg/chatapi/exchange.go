@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"regexp"
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/newos4/relay/pkg/chat"
@@ -29,24 +31,53 @@ type exchange struct {
 	cause   error // for the log, when the answer is a refusal
 }
 
-// setCommonHeaders sets what stands in every answer (section 6).
+// commonHeaders stand in every answer (section 6).
+func commonHeaders() http.Header {
+	return http.Header{
+		"Content-Type":           {"application/json; charset=utf-8"},
+		"Cache-Control":          {"no-store"},
+		"X-Content-Type-Options": {"nosniff"},
+	}
+}
+
 func (a *API) setCommonHeaders(e *exchange) {
 	h := e.w.Header()
-	h["Content-Type"] = []string{"application/json; charset=utf-8"}
-	h["Cache-Control"] = []string{"no-store"}
-	h["X-Content-Type-Options"] = []string{"nosniff"}
+	maps.Copy(h, a.common)
 	a.setOriginHeaders(h, e.r)
 }
 
 // reply writes an answer whose body build appends to a buffer.
 func (e *exchange) reply(status int, build func([]byte) []byte) {
 	e.status = status
-	body := build(nil)
+	body := build(e.api.bodies.get())
 	e.bytes = len(body)
 	e.w.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}
 	e.w.WriteHeader(status)
 	// An error here is the client's: it has gone and learns nothing any more.
 	_, _ = e.w.Write(body)
+	e.api.bodies.put(body)
+}
+
+// bodyPool keeps the buffers in which bodies are built, so that a page of
+// messages need not be allocated for each poll.
+type bodyPool struct{ pool sync.Pool }
+
+// get returns an empty buffer.
+func (p *bodyPool) get() []byte {
+	if buffer, ok := p.pool.Get().(*[]byte); ok {
+		return (*buffer)[:0]
+	}
+	return nil
+}
+
+// put takes a buffer that nobody uses any more. A page of long messages is left
+// to the collector, so that it does not stay in memory for the sake of the many
+// short ones.
+func (p *bodyPool) put(buffer []byte) {
+	const largest = 64 << 10
+	if cap(buffer) <= largest {
+		p.pool.Put(&buffer)
+	}
 }
 
 // closeConnection ends the connection with this answer, for what the client

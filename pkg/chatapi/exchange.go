@@ -1,7 +1,6 @@
 package chatapi
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"maps"
@@ -107,27 +106,30 @@ func (e *exchange) log() {
 	if e.status >= http.StatusInternalServerError && e.code != chat.CodeThreadLimit {
 		level = slog.LevelError
 	}
-	logger := e.api.opts.Logger
-	if !logger.Enabled(context.Background(), level) {
+	handler := e.api.opts.Logger.Handler()
+	if !handler.Enabled(e.r.Context(), level) {
 		return
 	}
-	attrs := make([]slog.Attr, 0, 10)
-	attrs = append(attrs, slog.String("method", logMethod(e.r.Method)), slog.String("route", e.route), slog.Int("status", e.status))
+	// The record is made by hand because a logger would look up the clock again
+	// and where in the source it was called, for each request.
+	ended := e.api.opts.Now()
+	record := slog.NewRecord(ended, level, "request", 0)
+	record.AddAttrs(slog.String("method", logMethod(e.r.Method)), slog.String("route", e.route), slog.Int("status", e.status))
 	if e.code != "" {
-		attrs = append(attrs, slog.String("code", string(e.code)))
+		record.AddAttrs(slog.String("code", string(e.code)))
 	}
 	if e.thread != "" {
-		attrs = append(attrs, slog.String("thread", string(e.thread)))
+		record.AddAttrs(slog.String("thread", string(e.thread)))
 	}
 	if e.route == "none" {
-		attrs = append(attrs, slog.String("path", redact(e.r.URL.Path)))
+		record.AddAttrs(slog.String("path", redact(e.r.URL.Path)))
 	}
-	attrs = append(attrs, slog.String("ip", string(e.ip)), slog.Int("bytes", e.bytes),
-		slog.Float64("ms", float64(e.api.opts.Now().Sub(e.started).Microseconds())/1000))
+	record.AddAttrs(slog.String("ip", string(e.ip)), slog.Int("bytes", e.bytes),
+		slog.Float64("ms", float64(ended.Sub(e.started).Microseconds())/1000))
 	if e.cause != nil && level == slog.LevelError {
-		attrs = append(attrs, slog.Any("error", e.cause))
+		record.AddAttrs(slog.Any("error", e.cause))
 	}
-	logger.LogAttrs(context.Background(), level, "request", attrs...)
+	_ = handler.Handle(e.r.Context(), record) // a log that fails has nowhere to say so
 }
 
 // logMethod returns a method of HTTP's own, and a word for one that a client

@@ -18,12 +18,17 @@ func describeHost(dir string) (string, error) {
 	if err := unix.Uname(&name); err != nil {
 		return "", fmt.Errorf("asking for the kernel's version: %w", err)
 	}
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return "", fmt.Errorf("asking for the load: %w", err)
+	}
 	fs, err := fileSystem(dir)
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%d cores, Linux %s, %s under %s, %s", runtime.NumCPU(),
-		unix.ByteSliceToString(name.Release[:]), fs, dir, runtime.Version()), nil
+	const loadScale = 1 << 16 // the kernel's fixed point
+	return fmt.Sprintf("%d cores, load %.1f before the run, Linux %s, %s under %s, %s", runtime.NumCPU(),
+		float64(info.Loads[0])/loadScale, unix.ByteSliceToString(name.Release[:]), fs, dir, runtime.Version()), nil
 }
 
 // fileSystem returns the type of the file system that dir lies on, as it was

@@ -56,7 +56,7 @@ func mixRequests(tokens []chat.Token) [][]byte {
 		if i%mixShare == 0 {
 			requests[i] = posts[i/mixShare]
 		} else {
-			requests[i] = polls[i%len(polls)]
+			requests[i] = polls[(i-i/mixShare-1)%len(polls)]
 		}
 	}
 	return requests

@@ -1,6 +1,7 @@
 package chatapi
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"maps"

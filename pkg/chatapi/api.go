@@ -25,7 +25,6 @@ import (
 type Store interface {
 	Append(ctx context.Context, id chat.ThreadID, post storage.Post) (storage.Receipt, error)
 	Poll(id chat.ThreadID, since int64) (chat.Page, error)
-	Exists(id chat.ThreadID) (bool, error)
 	PostsAfter(id chat.ThreadID, epoch int64) ([]int64, error)
 }
 

@@ -472,11 +472,6 @@ func (u untouchable) Poll(chat.ThreadID, int64) (chat.Page, error) {
 	return chat.Page{}, errTouched
 }
 
-func (u untouchable) Exists(chat.ThreadID) (bool, error) {
-	u.t.Error("Exists was called")
-	return false, errTouched
-}
-
 func (u untouchable) PostsAfter(chat.ThreadID, int64) ([]int64, error) {
 	u.t.Error("PostsAfter was called")
 	return nil, errTouched

@@ -39,6 +39,10 @@ $(TOOLS)/golangci-lint:
 $(TOOLS)/govulncheck:
 	GOBIN=$(TOOLS) $(GO) install $(VULN)
 
+.PHONY: bench
+bench: ## Print speed as ratios of floors measured in the same run
+	$(GO) run ./scripts/bench $(BENCHFLAGS)
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 20s)
 	scripts/fuzz $(or $(FUZZTIME),20s)

@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/newos4/relay/pkg/chat"
@@ -24,7 +25,6 @@ import (
 type Store interface {
 	Append(ctx context.Context, id chat.ThreadID, post storage.Post) (storage.Receipt, error)
 	Poll(id chat.ThreadID, since int64) (chat.Page, error)
-	Exists(id chat.ThreadID) (bool, error)
 	PostsAfter(id chat.ThreadID, epoch int64) ([]int64, error)
 }
 
@@ -67,6 +67,9 @@ type API struct {
 	data    string // the path below which nothing is served
 	origins map[string]bool
 	started time.Time
+	// common are the headers of every answer. Answers share the values.
+	common http.Header
+	bodies bodyPool
 }
 
 // route is one path of the contract.
@@ -80,7 +83,10 @@ type route struct {
 // named here.
 func New(opts Options, store Store, limiter *ratelimit.Limiter) *API {
 	base := "/spaces/" + opts.Space
-	a := &API{opts: opts, store: store, limiter: limiter, data: base + "/data", origins: make(map[string]bool), started: opts.Now()}
+	a := &API{
+		opts: opts, store: store, limiter: limiter, data: base + "/data",
+		origins: make(map[string]bool), common: commonHeaders(), started: opts.Now(),
+	}
 	for _, origin := range opts.AllowedOrigins {
 		a.origins[origin] = true
 	}
@@ -158,10 +164,15 @@ func authenticate(r *http.Request) (chat.ThreadID, error) {
 
 // sinceOf returns the since parameter, which may be absent but not repeated.
 func sinceOf(r *http.Request) (int64, error) {
-	if r.URL.RawQuery == "" {
+	raw := r.URL.RawQuery
+	if raw == "" {
 		return 0, nil
 	}
-	query, err := url.ParseQuery(r.URL.RawQuery)
+	// The query of nearly every poll is this parameter alone and needs no parser.
+	if digits, ok := strings.CutPrefix(raw, "since="); ok && strings.Trim(digits, "0123456789") == "" {
+		return chat.ParseSince(digits)
+	}
+	query, err := url.ParseQuery(raw)
 	if err != nil {
 		return 0, chat.Errorf(chat.CodeBadRequest, "the query is malformed")
 	}

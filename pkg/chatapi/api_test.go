@@ -227,6 +227,31 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// Ensures that answers that are built at the same time, in buffers that are used
+// again, never hold each other's bytes.
+func TestPoll_AnswersDoNotMix(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(s *settings) { s.api.Logger = slog.New(slog.DiscardHandler) })
+	const threads = 8
+	for n := range threads {
+		f.post(n, strings.Repeat(fmt.Sprint(n), 1+500*n)).want(t, http.StatusCreated, "")
+	}
+	var running sync.WaitGroup
+	for n := range threads {
+		want := f.poll(n, "").Body.String()
+		running.Go(func() {
+			for range 200 {
+				if got := f.poll(n, "").Body.String(); got != want {
+					t.Errorf("thread %d: %s, want %s", n, got, want)
+					return
+				}
+				f.do(request{method: "GET", path: "/nothing"}).want(t, http.StatusNotFound, "not_found")
+			}
+		})
+	}
+	running.Wait()
+}
+
 // errorCase is one row of the contract's error table with a request that
 // provokes it.
 type errorCase struct {
@@ -445,11 +470,6 @@ func (u untouchable) Append(context.Context, chat.ThreadID, storage.Post) (stora
 func (u untouchable) Poll(chat.ThreadID, int64) (chat.Page, error) {
 	u.t.Error("Poll was called")
 	return chat.Page{}, errTouched
-}
-
-func (u untouchable) Exists(chat.ThreadID) (bool, error) {
-	u.t.Error("Exists was called")
-	return false, errTouched
 }
 
 func (u untouchable) PostsAfter(chat.ThreadID, int64) ([]int64, error) {

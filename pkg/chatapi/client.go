@@ -18,13 +18,14 @@ func clientAddr(r *http.Request, trusted []netip.Prefix) ipKey {
 	if !ok {
 		return ipKey("unknown")
 	}
-	hops := strings.Split(strings.Join(r.Header["X-Forwarded-For"], ","), ",")
-	for i := len(hops) - 1; i >= 0 && isTrusted(addr, trusted); i-- {
-		hop, ok := parseHop(strings.TrimSpace(hops[i]))
+	hops := strings.Join(r.Header["X-Forwarded-For"], ",")
+	for hops != "" && isTrusted(addr, trusted) {
+		comma := strings.LastIndexByte(hops, ',')
+		hop, ok := parseHop(strings.TrimSpace(hops[comma+1:]))
 		if !ok {
 			break // what stands left of garbage is not to be believed
 		}
-		addr = hop
+		addr, hops = hop, hops[:max(comma, 0)]
 	}
 	return keyOf(addr)
 }

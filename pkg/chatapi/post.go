@@ -51,7 +51,11 @@ func (a *API) post(e *exchange) error {
 // append stores the message if the windows have room for it. What is refused or
 // fails costs nothing in them.
 func (a *API) append(e *exchange, body postBody) (storage.Receipt, error) {
-	posted, err := a.reservePost(e.thread, e.ip)
+	a.recall(e.thread)
+	posted, err := a.reserve(
+		ratelimit.Claim{Window: WindowThread, Key: string(e.thread)},
+		ratelimit.Claim{Window: WindowIP, Key: string(e.ip)},
+	)
 	if err != nil {
 		return storage.Receipt{}, err
 	}
@@ -226,22 +230,8 @@ func badJSON(err error) error {
 	return chat.Errorf(chat.CodeBadRequest, "the body is not JSON: at byte %d %s", syntactic.ByteOffset, reason)
 }
 
-// reservePost claims the post in the windows of its thread and its address. For
-// a new thread it also looks whether the address may start one, so that of all
-// the waits the longest is told (section 7).
-func (a *API) reservePost(id chat.ThreadID, ip ipKey) (*ratelimit.Reservation, error) {
-	a.recall(id)
-	claims := []ratelimit.Claim{{Window: WindowThread, Key: string(id)}, {Window: WindowIP, Key: string(ip)}}
-	exists, err := a.store.Exists(id)
-	if err != nil {
-		return nil, err
-	}
-	if !exists {
-		claims = append(claims, ratelimit.Claim{Window: WindowIPThreads, Key: string(ip), CheckOnly: true})
-	}
-	return a.reserve(claims...)
-}
-
+// reserve claims something in all of the windows, or refuses it with the one
+// that waits longest (section 7).
 func (a *API) reserve(claims ...ratelimit.Claim) (*ratelimit.Reservation, error) {
 	reservation, full := a.limiter.Reserve(claims...)
 	if full != nil {

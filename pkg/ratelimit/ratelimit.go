@@ -31,8 +31,6 @@ type Window struct {
 type Claim struct {
 	Window string
 	Key    string
-	// CheckOnly refuses as any claim does, but counts nothing when granted.
-	CheckOnly bool
 }
 
 // Refusal says which window is full and how long until it has room.
@@ -110,14 +108,10 @@ func (l *Limiter) Reserve(claims ...Claim) (*Reservation, *Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	reservation := &Reservation{limiter: l, at: now}
 	for _, c := range claims {
-		if !c.CheckOnly {
-			l.windows[c.Window].add(c.Key, now, now, l.maxKeys)
-			reservation.claims = append(reservation.claims, c)
-		}
+		l.windows[c.Window].add(c.Key, now, now, l.maxKeys)
 	}
-	return reservation, nil
+	return &Reservation{limiter: l, claims: claims, at: now}, nil
 }
 
 // Cancel takes the reservation back: what was claimed did not happen. A nil

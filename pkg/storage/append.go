@@ -179,32 +179,59 @@ func (s *Store) newMessage(g *guard, id chat.ThreadID, old *chat.Thread, post Po
 // replace writes the thread beside its file and puts it in place in one step.
 // before is the identity of the file that it replaces.
 func (s *Store) replace(g *guard, id chat.ThreadID, thread *chat.Thread, before identity, place func(from, to string) error) error {
-	file, err := s.replaceFile(g.dir, fileName(id), thread.Encode(), before, place)
+	name := fileName(id)
+	temp, file, err := s.writeBeside(g.dir, name, thread.Encode(), before)
 	if err != nil {
 		return err
 	}
-	s.remember(id, thread, true, file)
+	st := s.newState(thread, true, file)
+	s.cache.expect(id, st)
+	defer s.cache.unexpect(id)
+	if err := s.putInPlace(g.dir, temp, name, place); err != nil {
+		return err
+	}
+	s.cache.put(id, st)
 	return nil
 }
 
 // replaceFile writes data to a new file, syncs it and renames it to name. The
 // rename is durable once the directory is synced, which is left to the caller.
-func (s *Store) replaceFile(dir *directory, name string, data []byte, before identity, place func(from, to string) error) (identity, error) {
-	temp := tempName(name)
-	file, err := s.writeTemp(dir, temp, data, before)
+func (s *Store) replaceFile(dir *directory, name string, data []byte) error {
+	temp, _, err := s.writeBeside(dir, name, data, identity{})
+	if err != nil {
+		return err
+	}
+	return s.putInPlace(dir, temp, name, dir.rename)
+}
+
+// writeBeside writes and syncs a new file that is to be renamed to name, and
+// returns its name and the identity that it keeps.
+func (s *Store) writeBeside(dir *directory, name string, data []byte, before identity) (temp string, file identity, err error) {
+	temp = tempName(name)
+	if file, err = s.writeTemp(dir, temp, data, before); err != nil {
+		return "", identity{}, s.discard(dir, temp, name, err)
+	}
+	return temp, file, nil
+}
+
+func (s *Store) putInPlace(dir *directory, temp, name string, place func(from, to string) error) error {
+	err := s.step("rename")
 	if err == nil {
-		if err = s.step("rename"); err == nil {
-			err = place(temp, name)
-		}
+		err = place(temp, name)
 	}
 	if err != nil {
-		_ = dir.remove(temp) // best effort: the sweep removes what stays behind
-		if _, coded := errors.AsType[*chat.Error](err); coded {
-			return identity{}, err
-		}
-		return identity{}, failure(fmt.Errorf("writing %s: %w", name, err))
+		return s.discard(dir, temp, name, err)
 	}
-	return file, nil
+	return nil
+}
+
+// discard removes a temporary file and returns why it did not become name.
+func (*Store) discard(dir *directory, temp, name string, err error) error {
+	_ = dir.remove(temp) // best effort: the sweep removes what stays behind
+	if _, coded := errors.AsType[*chat.Error](err); coded {
+		return err
+	}
+	return failure(fmt.Errorf("writing %s: %w", name, err))
 }
 
 // tempName returns a fresh name for a file that will be renamed to name.

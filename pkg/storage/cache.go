@@ -37,22 +37,43 @@ type cache struct {
 	mu     sync.RWMutex
 	states map[chat.ThreadID]*state
 	size   int
+	// expected are the states of files that this process is putting in place.
+	expected map[chat.ThreadID]*state
 }
 
 func newCache(budget int) *cache {
-	return &cache{budget: budget, states: make(map[chat.ThreadID]*state)}
+	return &cache{budget: budget, states: make(map[chat.ThreadID]*state), expected: make(map[chat.ThreadID]*state)}
 }
 
 // get returns the state of the file with that identity, or nil.
 func (c *cache) get(id chat.ThreadID, file identity) *state {
 	c.mu.RLock()
-	st := c.states[id]
+	st, next := c.states[id], c.expected[id]
 	c.mu.RUnlock()
+	if next != nil && next.identity == file {
+		st = next
+	}
 	if st == nil || st.identity != file {
 		return nil
 	}
 	st.used.Store(c.clock.Add(1))
 	return st
+}
+
+// expect announces the state that a writer, who holds the thread's lock, is
+// about to put in place. Whoever looks at the file before that writer is back
+// from the kernel, as one does who watches the directory, then need not read it.
+func (c *cache) expect(id chat.ThreadID, st *state) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.expected[id] = st
+}
+
+// unexpect takes back what was expected and is not to come.
+func (c *cache) unexpect(id chat.ThreadID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.expected, id)
 }
 
 func (c *cache) put(id chat.ThreadID, st *state) {

@@ -85,7 +85,7 @@ func (s *Store) mark(ctx context.Context, g *guard, id chat.ThreadID, epoch int6
 	if err != nil {
 		return failure(fmt.Errorf("encoding %s: %w", marksName, err))
 	}
-	if _, err := s.replaceFile(g.dir, marksName, append(data, '\n'), identity{}, g.dir.rename); err != nil {
+	if err := s.replaceFile(g.dir, marksName, append(data, '\n')); err != nil {
 		return err
 	}
 	return s.settle(g.dir)

@@ -65,7 +65,7 @@ func (s *Store) PostsAfter(id chat.ThreadID, epoch int64) ([]int64, error) {
 	return st.tail.PostsAfter(epoch), nil
 }
 
-func (s *Store) filePath(id chat.ThreadID) string { return s.path + "/" + fileName(id) }
+func (s *Store) filePath(id chat.ThreadID) string { return s.path + "/" + string(id) + fileSuffix }
 
 // load returns what is known of the thread's file as it stands now, nil for an
 // unknown thread. A file that has not changed is not opened.
@@ -146,9 +146,13 @@ func (s *Store) decode(id chat.ThreadID, data []byte, file identity) (*chat.Thre
 }
 
 func (s *Store) remember(id chat.ThreadID, thread *chat.Thread, canonical bool, file identity) *state {
-	st := &state{identity: file, tail: thread.Tail(s.opts.Page), canonical: canonical}
+	st := s.newState(thread, canonical, file)
 	s.cache.put(id, st)
 	return st
+}
+
+func (s *Store) newState(thread *chat.Thread, canonical bool, file identity) *state {
+	return &state{identity: file, tail: thread.Tail(s.opts.Page), canonical: canonical}
 }
 
 // corrupt names the file for the operator; the code tells the browser.

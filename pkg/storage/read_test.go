@@ -78,6 +78,57 @@ func TestPoll_OpensNothingWhenUnchanged(t *testing.T) {
 	}
 }
 
+// Ensures that who sees a new file before its writer is back from the rename, as
+// a watcher of the directory does, knows it without opening it, and that a
+// rename that fails is not taken for done.
+func TestPoll_KnowsAFileAsSoonAsItStands(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t)
+	mustPost(t, s, testThread, "first")
+	g, err := s.lockThread(t.Context(), testThread, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.unlock()
+	old, known, err := s.readLocked(g, testThread)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := old.Append(testThread, chat.Message{ID: "MSG-1", Epoch: old.LastEpoch() + 1, Author: chat.Hermes, Text: "second"}, s.now(), s.opts.Retention)
+	if err != nil {
+		t.Fatal(err)
+	}
+	messages := func() (count int) {
+		n := opened(t, s.path, func() {
+			st, err := s.load(testThread)
+			if err != nil {
+				t.Fatal(err)
+			}
+			count = st.tail.Len()
+		})
+		if n != 0 {
+			t.Errorf("%d files were opened", n)
+		}
+		return count
+	}
+	err = s.replace(g, testThread, next, known.identity, func(string, string) error { return unix.EIO })
+	if got := messages(); err == nil || got != 1 || len(s.cache.expected) != 0 {
+		t.Errorf("after a failure: %v, %d messages, %d states expected", err, got, len(s.cache.expected))
+	}
+	err = s.replace(g, testThread, next, known.identity, func(from, to string) error {
+		if err := g.dir.rename(from, to); err != nil {
+			return err
+		}
+		if got := messages(); got != 2 {
+			t.Errorf("%d messages before the writer is back, want 2", got)
+		}
+		return nil
+	})
+	if got := messages(); err != nil || got != 2 || len(s.cache.expected) != 0 {
+		t.Errorf("after the rename: %v, %d messages, %d states expected", err, got, len(s.cache.expected))
+	}
+}
+
 // Ensures that polls of unknown threads leave nothing behind, on disk or in
 // memory.
 func TestPoll_CreatesNothing(t *testing.T) {

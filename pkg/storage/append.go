@@ -179,8 +179,11 @@ func (s *Store) newMessage(g *guard, id chat.ThreadID, old *chat.Thread, post Po
 // replace writes the thread beside its file and puts it in place in one step.
 // before is the identity of the file that it replaces.
 func (s *Store) replace(g *guard, id chat.ThreadID, thread *chat.Thread, before identity, place func(from, to string) error) error {
-	name := fileName(id)
-	temp, file, err := s.writeBeside(g.dir, name, thread.Encode(), before)
+	name, data := fileName(id), thread.Encode()
+	if len(data) > maxFileSize {
+		return failure(fmt.Errorf("thread %s would be too large: %w", id, errTooLarge))
+	}
+	temp, file, err := s.writeBeside(g.dir, name, data, before)
 	if err != nil {
 		return err
 	}
@@ -260,7 +263,7 @@ func (s *Store) writeTemp(dir *directory, name string, data []byte, before ident
 	if err := s.step("sync file"); err != nil {
 		return identity{}, err
 	}
-	return file, s.timed(func() error { return unix.Fsync(fd) })
+	return file, unix.Fsync(fd)
 }
 
 // dress gives a new file the mode and group that every writer of the directory

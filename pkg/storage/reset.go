@@ -100,7 +100,7 @@ func (s *Store) moveAside(g *guard, id chat.ThreadID) (string, error) {
 	}
 	s.cache.drop(id)
 	// The new name first: at no moment of a power loss is the file in neither.
-	if err := errors.Join(s.syncObserver()(target), s.settle(g.dir)); err != nil {
+	if err := errors.Join(s.directorySync()(target), s.settle(g.dir)); err != nil {
 		return "", failure(fmt.Errorf("syncing a reset: %w", err))
 	}
 	return filepath.Join(aside, name), nil

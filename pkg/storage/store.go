@@ -36,8 +36,6 @@ type Options struct {
 	Random io.Reader
 	// Logger gets what no caller is told; nil means none.
 	Logger *slog.Logger
-	// Observe, if set, is told how long each sync to disk took.
-	Observe func(time.Duration)
 }
 
 const (
@@ -81,9 +79,6 @@ func Open(opts Options) *Store {
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	if opts.Observe == nil {
-		opts.Observe = func(time.Duration) {}
 	}
 	return &Store{
 		opts:  opts,
@@ -134,7 +129,7 @@ func (s *Store) writableDir() (*directory, error) {
 	if err := s.makeDirs(s.path); err != nil {
 		return nil, err
 	}
-	dir, err := openDirectory(s.path, s.syncObserver())
+	dir, err := openDirectory(s.path, s.directorySync())
 	if err != nil {
 		return nil, err
 	}
@@ -142,26 +137,18 @@ func (s *Store) writableDir() (*directory, error) {
 	return dir, nil
 }
 
-func (s *Store) syncObserver() func(*os.File) error {
+func (s *Store) directorySync() func(*os.File) error {
 	return func(f *os.File) error {
 		if err := s.step("sync directory"); err != nil {
 			return err
 		}
-		err := s.timed(f.Sync)
+		err := f.Sync()
 		if isUnsupported(err) {
 			s.warnings.once(s.opts.Logger, "the file system cannot sync directories; a power loss may undo the newest messages", "path", s.path)
 			return nil
 		}
 		return err
 	}
-}
-
-// timed runs a sync and reports how long it took.
-func (s *Store) timed(sync func() error) error {
-	started := s.opts.Now()
-	err := sync()
-	s.opts.Observe(s.opts.Now().Sub(started))
-	return err
 }
 
 // makeDirs makes path and its missing parents below the root with mode 2770,
@@ -204,7 +191,7 @@ func (s *Store) makeDir(path string) error {
 		return failure(fmt.Errorf("syncing a new directory: %w", err))
 	}
 	defer func() { _ = parent.Close() }()
-	if err := s.syncObserver()(parent); err != nil {
+	if err := s.directorySync()(parent); err != nil {
 		return failure(fmt.Errorf("syncing a new directory: %w", err))
 	}
 	return nil

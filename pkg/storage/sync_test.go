@@ -129,7 +129,7 @@ func TestSyncDirectory_Unsupported(t *testing.T) {
 	}
 	defer func() { _ = file.Close() }()
 	for range 3 {
-		if err := s.syncObserver()(file); err != nil {
+		if err := s.directorySync()(file); err != nil {
 			t.Error(err)
 		}
 	}

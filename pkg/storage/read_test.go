@@ -153,6 +153,9 @@ func TestCorrupt_IsReportedAndLeftAlone(t *testing.T) {
 					if chat.CodeOf(err) != chat.CodeCorrupt || !strings.Contains(err.Error(), s.filePath(testThread)) {
 						t.Errorf("error = %v, want corrupt with the file's name", err)
 					}
+					if n := strings.Count(err.Error(), "corrupt"); n != 1 {
+						t.Errorf("error %q says it %d times", err, n)
+					}
 				}
 			}
 			s.opts.Retention.MaxAge = time.Nanosecond

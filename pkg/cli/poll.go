@@ -8,8 +8,9 @@ import (
 
 const pollLong = `Without THREAD, poll lists every thread that awaits hermes, the longest wait
 first: how long its first unanswered message has waited, how many there are, who
-wrote the last one, and its first line. Corrupt threads are named on standard
-error and left out.
+wrote the last one, and its first line. Threads that are corrupt or cannot be
+read are named on standard error and left out, and the others are listed all the
+same; with one that cannot be read the list ends with exit code 1.
 
 With THREAD, poll shows the newest page of messages, oldest first; with --since
 the first page after that epoch. A page has limits.page messages, 50 unless
@@ -27,9 +28,9 @@ is waited for, since a browser may be about to start it.
 since the last. It is written only once the output was, so nothing is lost; a
 run that was killed may show its last messages again.
 
---json prints one value: {"threads":[…],"corrupt":[…]} without THREAD, and with
-THREAD what relayd answers to a browser's poll. With --follow it prints one
-object a line, an entry of "threads" or a message.`
+--json prints one value: {"threads":[…],"corrupt":[…],"unreadable":[…]} without
+THREAD, and with THREAD what relayd answers to a browser's poll. With --follow it
+prints one object a line, an entry of "threads" or a message.`
 
 const pollExample = `  chat poll
   chat poll 60e05bd1b195af2f --all

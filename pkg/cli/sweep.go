@@ -30,7 +30,7 @@ type sweepJSON struct {
 	Shortened []chat.ThreadID `json:"shortened"`
 	Busy      []chat.ThreadID `json:"busy"`
 	Temporary int             `json:"temporary"`
-	Corrupt   []corruptJSON   `json:"corrupt"`
+	Corrupt   []faultJSON     `json:"corrupt"`
 }
 
 func (a *app) sweepCommand() *cobra.Command {
@@ -68,9 +68,7 @@ func (a *app) sweep(cmd *cobra.Command, o sweepOptions) error {
 	if err := s.printSweep(report, o.dryRun); err != nil {
 		return err
 	}
-	for _, c := range report.Corrupt {
-		s.warnCorrupt(c)
-	}
+	s.warn(report.Corrupt)
 	if swept != nil {
 		return s.explain("", swept)
 	}
@@ -82,10 +80,11 @@ func (a *app) sweep(cmd *cobra.Command, o sweepOptions) error {
 
 func (s *session) printSweep(r storage.SweepReport, dryRun bool) error {
 	if s.json {
+		corrupt, _ := faultsToJSON(r.Corrupt)
 		return s.printJSON(sweepJSON{
 			DryRun: dryRun, Threads: r.Threads, Messages: r.Messages,
 			Removed: r.Removed, Shortened: r.Shortened, Busy: r.Busy,
-			Temporary: r.Temporary, Corrupt: corruptToJSON(r.Corrupt),
+			Temporary: r.Temporary, Corrupt: corrupt,
 		})
 	}
 	s.printSweepForPeople(r, dryRun)

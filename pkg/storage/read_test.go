@@ -296,6 +296,32 @@ func TestAwaiting_LongestFirst(t *testing.T) {
 	}
 }
 
+// Ensures that a thread that the system does not let be read keeps no other from
+// being listed, and that its error names the file.
+func TestAwaiting_UnreadableThread(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t)
+	mustPost(t, s, testThread, "one")
+	mustPost(t, s, "df0790f236013511", "two")
+	s.cache.drop(testThread)
+	file, err := os.OpenFile(s.filePath(testThread), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	// A lease stands in for another owner, whom root would not mind.
+	if _, err := unix.FcntlInt(file.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
+		t.Skipf("the file system has no leases: %v", err)
+	}
+	waiting, faults, err := s.Awaiting()
+	if err != nil || len(waiting) != 1 || len(faults) != 1 {
+		t.Fatalf("awaiting = %+v, %+v, %v", waiting, faults, err)
+	}
+	if f := faults[0]; f.Thread != testThread || f.IsCorrupt() || !strings.Contains(f.Err.Error(), s.filePath(testThread)) {
+		t.Errorf("fault = %+v", f)
+	}
+}
+
 // Ensures that a file that does not fit into memory ends no process, however
 // often it is met (https://github.com/marktext/marktext/issues/4852).
 func TestCorrupt_TooLarge(t *testing.T) {

@@ -119,6 +119,9 @@ func TestPollFollow_CorruptThread(t *testing.T) {
 func TestPollWait_Interrupted(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
+	if err := h.store.Prepare(); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	env := h.env("poll", "--wait", "1h")

@@ -10,7 +10,8 @@ const pollLong = `Without THREAD, poll lists every thread that awaits hermes, th
 first: how long its first unanswered message has waited, how many there are, who
 wrote the last one, and its first line. Threads that are corrupt or cannot be
 read are named on standard error and left out, and the others are listed all the
-same; with one that cannot be read the list ends with exit code 1.
+same; with one that cannot be read the list ends with exit code 1. A thread
+directory that does not exist holds no thread; a hint on standard error names it.
 
 With THREAD, poll shows the newest page of messages, oldest first; with --since
 the first page after that epoch. A page has limits.page messages, 50 unless
@@ -114,6 +115,7 @@ func (a *app) pollInbox(cmd *cobra.Command, o pollOptions) error {
 		return err
 	}
 	defer s.close()
+	s.doubtRoot()
 	if o.patience.follow {
 		return s.poll(cmd.Context(), &inboxStream{session: s}, o.patience)
 	}

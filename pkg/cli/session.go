@@ -91,6 +91,14 @@ func resetHint(id chat.ThreadID) string {
 	return "chat reset " + string(id) + " moves the file aside, and the thread starts anew"
 }
 
+// doubtRoot asks about a root without threads, which a mistyped one is as well as
+// that of a fresh installation.
+func (s *session) doubtRoot() {
+	if s.store.IsNew() {
+		s.printHint("the directory " + s.store.Path() + " does not exist yet; is the root right?")
+	}
+}
+
 // warn tells of threads that are left out because they could not be read. A hint
 // that fits all of them is given once.
 func (a *app) warn(faults []storage.Fault) {

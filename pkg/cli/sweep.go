@@ -13,7 +13,8 @@ relayd does the same from time to time; both may run at once.
 
 A corrupt thread is named and left alone, and the exit code is 5 though the rest
 was swept. A thread that another process holds is named as busy and left to the
-next sweep.`
+next sweep. A thread directory that does not exist holds no thread; a hint on
+standard error names it.`
 
 // sweepOptions are the flags of chat sweep besides --max-age, which stands for
 // a key of the configuration.
@@ -61,6 +62,7 @@ func (a *app) sweep(cmd *cobra.Command, o sweepOptions) error {
 		return err
 	}
 	defer s.close()
+	s.doubtRoot()
 	report, swept := s.store.Sweep(cmd.Context(), storage.SweepOptions{DryRun: o.dryRun})
 	if swept != nil && report.Threads == 0 {
 		return s.explain("", swept)

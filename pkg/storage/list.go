@@ -3,6 +3,7 @@ package storage
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/newos4/relay/pkg/chat"
@@ -49,6 +50,13 @@ func (s *Store) Threads() ([]chat.ThreadID, error) {
 	}
 	slices.Sort(ids)
 	return ids, nil
+}
+
+// IsNew reports whether nothing was ever written here: the thread directory does
+// not exist.
+func (s *Store) IsNew() bool {
+	_, err := os.Stat(s.path)
+	return isMissing(err)
 }
 
 // Summary returns what an inbox shows of the thread, and false for one that is

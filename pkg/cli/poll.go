@@ -14,9 +14,8 @@ same; with one that cannot be read the list ends with exit code 1. A thread
 directory that does not exist holds no thread; a hint on standard error names it.
 
 With THREAD, poll shows the newest page of messages, oldest first; with --since
-the first page after that epoch. A page has limits.page messages, 50 unless
-configured. Times are in UTC. Every line of a message
-begins with "  | ", and characters that do not show, or that a terminal would
+the first page after that epoch. A page has limits.page messages. Times are in
+UTC. Every line of a message begins with "  | ", and characters that do not show, or that a terminal would
 obey, are spelled out as ⟦U+XXXX⟧.
 
 --wait returns as soon as there is something to show, and ends with exit code 6

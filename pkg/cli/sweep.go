@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/newos4/relay/pkg/chat"
+	"github.com/newos4/relay/pkg/config"
 	"github.com/newos4/relay/pkg/storage"
 )
 
@@ -52,7 +53,7 @@ func (a *app) sweepCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&o.dryRun, "dry-run", false, "change nothing, only say what would be dropped")
-	flags.String("max-age", "", "drop messages older than this `DURATION`, such as 168h (default 720h)")
+	flags.String("max-age", "", "drop messages older than this `DURATION`, such as 168h (default "+config.Default("retention.max_age")+")")
 	return cmd
 }
 

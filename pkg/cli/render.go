@@ -20,7 +20,7 @@ func (a *app) printMessage(m chat.Message) {
 	a.printf("%s  %s  %s\n", m.Author, when, m.ID)
 	shown := untrusted.Visible(m.Text)
 	if shown != m.Text {
-		a.printRemark("holds characters that do not show; they are spelled out as ⟦U+XXXX⟧")
+		a.printRemark("holds hidden or stacked characters; they are spelled out as ⟦U+XXXX⟧")
 	}
 	for line := range strings.SplitSeq(shown, "\n") {
 		a.printf("%s%s\n", textPrefix, line)

@@ -23,17 +23,18 @@ func render(text string) string {
 func TestPrintMessage(t *testing.T) {
 	t.Parallel()
 	const header = "operator  2026-10-23 18:00:00 UTC  MSG-20261023-180000-abcdef\n"
-	const remark = "-- holds characters that do not show; they are spelled out as ⟦U+XXXX⟧\n"
+	const remark = "-- holds hidden or stacked characters; they are spelled out as ⟦U+XXXX⟧\n"
 	for text, want := range map[string]string{
-		"hello":       header + "  | hello\n",
-		"a\n\nb\n":    header + "  | a\n  | \n  | b\n  | \n",
-		"\ta":         header + "  | \ta\n",
-		"a\r\nb":      header + remark + "  | a⟦U+000D⟧\n  | b\n",
-		"a\u200bb":    header + remark + "  | a⟦U+200B⟧b\n",
-		"a\u2028b":    header + remark + "  | a⟦U+2028⟧b\n",
-		"a\vb\fc":     header + remark + "  | a⟦U+000B⟧b⟦U+000C⟧c\n",
-		"a\u0085hdr":  header + remark + "  | a⟦U+0085⟧hdr\n",
-		"100%s of %d": header + "  | 100%s of %d\n",
+		"hello":                           header + "  | hello\n",
+		"a\n\nb\n":                        header + "  | a\n  | \n  | b\n  | \n",
+		"\ta":                             header + "  | \ta\n",
+		"a\r\nb":                          header + remark + "  | a⟦U+000D⟧\n  | b\n",
+		"a\u200bb":                        header + remark + "  | a⟦U+200B⟧b\n",
+		"a\u2028b":                        header + remark + "  | a⟦U+2028⟧b\n",
+		"a\vb\fc":                         header + remark + "  | a⟦U+000B⟧b⟦U+000C⟧c\n",
+		"a\u0085hdr":                      header + remark + "  | a⟦U+0085⟧hdr\n",
+		"e\u0301\u0301\u0301\u0301\u0301": header + remark + "  | e\u0301\u0301\u0301\u0301⟦U+0301⟧\n",
+		"100%s of %d":                     header + "  | 100%s of %d\n",
 	} {
 		if got := render(text); got != want {
 			t.Errorf("%q is printed as\n%s\nwant\n%s", text, got, want)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,6 +28,8 @@ type host struct {
 	store *storage.Store
 	// unprivileged commands get at nothing that root alone may read.
 	unprivileged bool
+	// columns is the width of the terminal that commands write to, 0 for none.
+	columns atomic.Int64
 }
 
 func newHost(t *testing.T) *host {
@@ -61,6 +64,7 @@ func (h *host) env(args ...string) cli.Env {
 		Stderr:        io.Discard,
 		Environ:       []string{"RELAYD_ROOT=" + h.root},
 		DefaultConfig: missingFile,
+		Columns:       func(io.Writer) int { return int(h.columns.Load()) },
 	}
 }
 

@@ -15,9 +15,10 @@ directory that does not exist holds no thread; a hint on standard error names it
 
 With THREAD, poll shows the newest page of messages, oldest first; with --since
 the first page after that epoch. A page has limits.page messages. Times are in
-UTC. Every line of a message begins with "  | ". Characters that do not show, or
-that a terminal would obey, are spelled out as ⟦U+XXXX⟧, and so are marks on one
-character beyond the fourth.
+UTC. Every line of a message begins with "  | ", and a terminal that is too
+narrow for a line gets the rest behind the same mark. Characters that do not
+show, or that a terminal would obey, are spelled out as ⟦U+XXXX⟧, and so are
+marks on one character beyond the fourth.
 
 --wait returns as soon as there is something to show, and ends with exit code 6
 when the time is up. Messages that stand already are something; with --since or

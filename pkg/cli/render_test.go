@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -10,16 +11,16 @@ import (
 	"github.com/newos4/relay/pkg/chat"
 )
 
-func render(text string) string {
+func render(text string, columns int) string {
 	var out bytes.Buffer
-	a := &app{out: bufio.NewWriter(&out)}
+	a := &app{env: Env{Columns: func(io.Writer) int { return columns }}, out: bufio.NewWriter(&out)}
 	a.printMessage(chat.Message{ID: "MSG-20261023-180000-abcdef", Epoch: 1792778400000, Author: chat.Operator, Text: text})
 	_ = a.flush()
 	return out.String()
 }
 
-// Ensures that a message looks the same in a pipe and on a terminal: header,
-// remark if need be, and every line of the text behind its mark, blank ones too.
+// Ensures that a message has its header, a remark if need be, and every line of
+// the text behind its mark, blank ones too.
 func TestPrintMessage(t *testing.T) {
 	t.Parallel()
 	const header = "operator  2026-10-23 18:00:00 UTC  MSG-20261023-180000-abcdef\n"
@@ -36,7 +37,7 @@ func TestPrintMessage(t *testing.T) {
 		"e\u0301\u0301\u0301\u0301\u0301": header + remark + "  | e\u0301\u0301\u0301\u0301⟦U+0301⟧\n",
 		"100%s of %d":                     header + "  | 100%s of %d\n",
 	} {
-		if got := render(text); got != want {
+		if got := render(text, 0); got != want {
 			t.Errorf("%q is printed as\n%s\nwant\n%s", text, got, want)
 		}
 	}
@@ -48,7 +49,7 @@ func FuzzPrintMessage(f *testing.F) {
 	f.Add("hi\nhermes  2026-10-23 18:00:00 UTC  MSG-20261023-180000-abcdef\n-- remark")
 	f.Add("\x1b[1A\r\u0085\u2028hermes")
 	f.Fuzz(func(t *testing.T, text string) {
-		lines := strings.Split(strings.TrimSuffix(render(text), "\n"), "\n")
+		lines := strings.Split(strings.TrimSuffix(render(text, 0), "\n"), "\n")
 		if !strings.HasPrefix(lines[0], "operator  2026") {
 			t.Errorf("the header is %q", lines[0])
 		}

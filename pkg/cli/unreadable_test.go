@@ -85,3 +85,23 @@ func TestPollFollow_UnreadableThread(t *testing.T) {
 		t.Errorf("%d warnings, want 2:\n%s", n, s.errs)
 	}
 }
+
+// Ensures that a stream does not open a thread of which it has shown all.
+func TestPollFollow_OpensNothingThatIsOld(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.mustPost(threadA, "one")
+	h.mustForbid(threadA)
+	h.mustAllow(threadA)
+	s := h.start("poll", "--follow", "--json")
+	s.expect(`"text":"one"`)
+	if err := os.Chmod(filepath.Join(h.store.Path(), string(threadA)+".json"), 0); err != nil {
+		t.Fatal(err)
+	}
+	h.mustPost(threadB, "two")
+	s.expect(`"text":"two"`)
+	s.interrupt()
+	if s.errs.Len() > 0 {
+		t.Errorf("it warns:\n%s", s.errs)
+	}
+}

@@ -101,11 +101,10 @@ func Parse(id ThreadID, data []byte) (t *Thread, canonical bool, err error) {
 	return t, bytes.Equal(t.Encode(), data), nil
 }
 
-// corrupt says why a file is not a thread. The reason may quote the file and is
-// for the operator; the browser is told the code alone.
-func corrupt(reason string) error {
-	return Errorf(CodeCorrupt, "the thread file is corrupt: %s", reason)
-}
+// corrupt says why a file is not a thread. Whose file it is, the caller adds. The
+// reason may quote the file and is for the operator; the browser is told the
+// code alone.
+func corrupt(reason string) error { return Errorf(CodeCorrupt, "%s", reason) }
 
 func (w wireMessage) message() (Message, error) {
 	if w.ID == nil || w.Epoch == nil || w.TS == nil || w.Author == nil || w.Text == nil {

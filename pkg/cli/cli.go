@@ -16,8 +16,6 @@ import (
 	"os"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Env is everything that a run of chat takes from its process. Nothing is taken
@@ -34,6 +32,10 @@ type Env struct {
 	Environ []string
 	// IsTerminal reports whether somebody sits at Stdin; nil means nobody does.
 	IsTerminal func() bool
+	// Columns returns how many cells wide the terminal is that a writer writes to,
+	// and 0 for one that writes to none; it is asked anew for each line. Nil means
+	// that none does.
+	Columns func(io.Writer) int
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 	// Interrupt returns a context that ends when the user wants a waiting
@@ -53,13 +55,9 @@ func ProcessEnv() Env {
 		Stderr:     os.Stderr,
 		Environ:    os.Environ(),
 		IsTerminal: func() bool { return isTerminal(os.Stdin) },
+		Columns:    terminalColumns,
 		Interrupt:  untilSignal,
 	}
-}
-
-func isTerminal(file *os.File) bool {
-	_, err := unix.IoctlGetTermios(int(file.Fd()), unix.TCGETS)
-	return err == nil
 }
 
 // Main runs one command and returns its exit code, one of those that the help
@@ -70,6 +68,9 @@ func Main(ctx context.Context, env Env) int {
 	}
 	if env.IsTerminal == nil {
 		env.IsTerminal = func() bool { return false }
+	}
+	if env.Columns == nil {
+		env.Columns = func(io.Writer) int { return 0 }
 	}
 	if env.Interrupt == nil {
 		env.Interrupt = context.WithCancel
@@ -129,6 +130,12 @@ func unfound(err error) error {
 // printf prints to the buffered standard output, which keeps the first error of
 // writing until it is flushed.
 func (a *app) printf(format string, args ...any) { _, _ = fmt.Fprintf(a.out, format, args...) }
+
+// printFolded prints one line, which on a terminal goes on behind prefix where it
+// is too long.
+func (a *app) printFolded(line, prefix string) {
+	a.printf("%s\n", fold(line, prefix, a.env.Columns(a.env.Stdout)))
+}
 
 // flush hands what was printed to whoever reads it.
 func (a *app) flush() error {

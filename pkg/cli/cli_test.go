@@ -11,6 +11,7 @@ import (
 
 	"github.com/newos4/relay/pkg/chat"
 	"github.com/newos4/relay/pkg/cli"
+	"github.com/newos4/relay/pkg/config"
 )
 
 // failingWriter fails each write.
@@ -67,6 +68,22 @@ func TestMain_RunsAreIndependent(t *testing.T) {
 		}
 		if _, _, code := h.run("reply", string(threadA), "--help"); code != 2 {
 			t.Errorf("misplaced --help exits %d, want 2", code)
+		}
+	}
+}
+
+// Ensures that the help names the defaults that hold.
+func TestMain_HelpNamesDefaults(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	for flag, want := range map[string]string{
+		"--root": "(default " + config.Default("root") + ")", "--space": "(default " + config.Default("space") + ")",
+		"--config": config.DefaultFile, "--max-age": "(default " + config.Default("retention.max_age") + ")",
+	} {
+		help, _, _ := h.run("sweep", "--help")
+		_, line, _ := strings.Cut(help, "\n      "+flag+" ")
+		if line, _, _ = strings.Cut(line, "\n"); !strings.HasSuffix(line, want) {
+			t.Errorf("the help of %s lacks %q: %s", flag, want, line)
 		}
 	}
 }

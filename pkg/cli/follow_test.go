@@ -92,6 +92,17 @@ func TestPollFollow_StreamsAThread(t *testing.T) {
 	}
 }
 
+// Ensures that a stream that begins with the whole thread does not repeat it.
+func TestPollFollow_AllOnce(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.mustPost(threadA, "one")
+	s := h.start("poll", string(threadA), "--all", "--follow", "--json")
+	s.expect(`"text":"one"`)
+	h.mustPost(threadA, "two")
+	s.expect(`"text":"two"`)
+}
+
 // Ensures that a stream that ends in a corrupt thread says so by its code, and
 // that the stream of all threads outlives it.
 func TestPollFollow_CorruptThread(t *testing.T) {
@@ -119,6 +130,9 @@ func TestPollFollow_CorruptThread(t *testing.T) {
 func TestPollWait_Interrupted(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
+	if err := h.store.Prepare(); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	env := h.env("poll", "--wait", "1h")

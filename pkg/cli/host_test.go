@@ -4,10 +4,17 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"io"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/newos4/relay/pkg/chat"
 	"github.com/newos4/relay/pkg/cli"
@@ -19,6 +26,10 @@ type host struct {
 	t     *testing.T
 	root  string
 	store *storage.Store
+	// unprivileged commands get at nothing that root alone may read.
+	unprivileged bool
+	// columns is the width of the terminal that commands write to, 0 for none.
+	columns atomic.Int64
 }
 
 func newHost(t *testing.T) *host {
@@ -53,6 +64,7 @@ func (h *host) env(args ...string) cli.Env {
 		Stderr:        io.Discard,
 		Environ:       []string{"RELAYD_ROOT=" + h.root},
 		DefaultConfig: missingFile,
+		Columns:       func(io.Writer) int { return int(h.columns.Load()) },
 	}
 }
 
@@ -61,8 +73,53 @@ func (h *host) run(args ...string) (stdout, stderr string, code int) {
 	var out, errs bytes.Buffer
 	env := h.env(args...)
 	env.Stdout, env.Stderr = &out, &errs
-	code = cli.Main(h.t.Context(), env)
+	code = h.main(h.t.Context(), env)
 	return out.String(), errs.String(), code
+}
+
+// main runs a command.
+func (h *host) main(ctx context.Context, env cli.Env) int {
+	if !h.unprivileged || os.Geteuid() != 0 {
+		return cli.Main(ctx, env)
+	}
+	code := make(chan int, 1)
+	go func() {
+		// The thread has another user to the file system from here on. It ends
+		// with the goroutine that holds it.
+		runtime.LockOSThread()
+		const nobody = 65534
+		_, _ = unix.SetfsuidRetUid(nobody)
+		code <- cli.Main(ctx, env)
+	}()
+	return <-code
+}
+
+// mustForbid puts a file that root alone may read in the place of the thread's,
+// and has the commands run as somebody else.
+func (h *host) mustForbid(id chat.ThreadID) {
+	h.t.Helper()
+	h.unprivileged = true
+	path := filepath.Join(h.store.Path(), string(id)+".json")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	err = errors.Join(
+		os.Chmod(filepath.Dir(h.root), 0o711), // the directory of all that the test makes
+		os.WriteFile(path+".new", data, 0),
+		os.Rename(path+".new", path),
+	)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// mustAllow lets everybody read the thread's file again.
+func (h *host) mustAllow(id chat.ThreadID) {
+	h.t.Helper()
+	if err := os.Chmod(filepath.Join(h.store.Path(), string(id)+".json"), 0o666); err != nil {
+		h.t.Fatal(err)
+	}
 }
 
 // untouchable is a standard input whose other end never closes (cline/cline#9073,
@@ -78,6 +135,7 @@ func (u untouchable) Read([]byte) (int, error) {
 type stream struct {
 	t      *testing.T
 	lines  *bufio.Scanner
+	errs   *bytes.Buffer // to be read once the command has ended
 	cancel context.CancelFunc
 	code   chan int
 }
@@ -86,13 +144,13 @@ type stream struct {
 func (h *host) start(args ...string) *stream {
 	ctx, cancel := context.WithCancel(h.t.Context())
 	reader, writer := io.Pipe()
-	s := &stream{t: h.t, lines: bufio.NewScanner(reader), cancel: cancel, code: make(chan int, 1)}
+	s := &stream{t: h.t, lines: bufio.NewScanner(reader), errs: new(bytes.Buffer), cancel: cancel, code: make(chan int, 1)}
 	env := h.env(args...)
-	env.Stdout = writer
+	env.Stdout, env.Stderr = writer, s.errs
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s.code <- cli.Main(ctx, env)
+		s.code <- h.main(ctx, env)
 		_ = writer.Close()
 	}()
 	h.t.Cleanup(func() {

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"slices"
+
 	"github.com/newos4/relay/pkg/chat"
 	"github.com/newos4/relay/pkg/storage"
 )
@@ -20,8 +22,9 @@ type inboxEntry struct {
 
 // inboxJSON is the inbox as one JSON value.
 type inboxJSON struct {
-	Threads []inboxEntry  `json:"threads"`
-	Corrupt []corruptJSON `json:"corrupt"`
+	Threads    []inboxEntry `json:"threads"`
+	Corrupt    []faultJSON  `json:"corrupt"`
+	Unreadable []faultJSON  `json:"unreadable"`
 }
 
 func (s *session) entry(sum storage.Summary) inboxEntry {
@@ -36,75 +39,90 @@ func (s *session) entry(sum storage.Summary) inboxEntry {
 }
 
 // awaiting is [storage.Store.Awaiting] with errors that explain themselves.
-func (s *session) awaiting() ([]storage.Summary, []storage.Corrupt, error) {
-	waiting, corrupt, err := s.store.Awaiting()
-	return waiting, corrupt, s.explain("", err)
+func (s *session) awaiting() ([]storage.Summary, []storage.Fault, error) {
+	waiting, faults, err := s.store.Awaiting()
+	return waiting, faults, s.explain("", err)
 }
 
 // inboxList shows every thread that awaits Hermes, the longest wait first.
 type inboxList struct {
 	*session
 	waiting []storage.Summary
-	corrupt []storage.Corrupt
+	faults  []storage.Fault
 }
 
 func (v *inboxList) refresh() (bool, error) {
 	var err error
-	v.waiting, v.corrupt, err = v.awaiting()
+	v.waiting, v.faults, err = v.awaiting()
 	return len(v.waiting) > 0, err
 }
 
 func (v *inboxList) show() error {
+	if err := v.print(); err != nil {
+		return err
+	}
+	if err := v.flush(); err != nil {
+		return err
+	}
+	v.warn(v.faults)
+	isUnreadable := func(f storage.Fault) bool { return !f.IsCorrupt() }
+	if slices.ContainsFunc(v.faults, isUnreadable) {
+		// Whether one of them awaits hermes, nobody can tell.
+		return &failure{code: exitFailed}
+	}
+	return nil
+}
+
+func (v *inboxList) print() error {
 	entries := make([]inboxEntry, len(v.waiting))
 	state := v.agentState()
 	for i, sum := range v.waiting {
 		entries[i] = v.entry(sum)
 		entries[i].Agent = v.agentOf(state, sum)
 	}
-	for _, c := range v.corrupt {
-		v.warnCorrupt(c)
-	}
 	if v.json {
-		if err := v.printJSON(inboxJSON{Threads: entries, Corrupt: corruptToJSON(v.corrupt)}); err != nil {
-			return err
-		}
-		return v.flush()
+		corrupt, unreadable := faultsToJSON(v.faults)
+		return v.printJSON(inboxJSON{Threads: entries, Corrupt: corrupt, Unreadable: unreadable})
 	}
 	if len(entries) == 0 {
 		v.printf("no thread awaits hermes\n")
-		return v.flush()
+		return nil
 	}
 	v.printInboxHeader()
 	for _, e := range entries {
 		v.printInboxRow(e)
 	}
-	return v.flush()
+	return nil
 }
 
 // inboxStream shows each message that awaits Hermes once.
 type inboxStream struct {
 	*session
-	fresh   []inboxEntry
-	headed  bool
-	seen    map[chat.ThreadID]int64 // epoch of the last message shown, in ms
-	corrupt map[chat.ThreadID]bool  // already warned of
+	fresh  []inboxEntry
+	headed bool
+	seen   map[chat.ThreadID]int64 // epoch of the last message shown, in ms
+	faulty map[chat.ThreadID]bool  // already warned of
 }
 
 func (v *inboxStream) refresh() (bool, error) {
-	waiting, corrupt, err := v.awaiting()
+	waiting, faults, err := v.awaiting()
 	if err != nil {
 		return false, err
 	}
-	v.warn(corrupt)
 	v.fresh = nil
 	// A thread that was answered is forgotten: what comes later is newer anyway.
 	seen := make(map[chat.ThreadID]int64, len(waiting))
 	for _, sum := range waiting {
 		if seen[sum.Thread], err = v.collect(sum, v.seen[sum.Thread]); err != nil {
-			return false, err
+			faults = append(faults, storage.Fault{Thread: sum.Thread, Err: err})
 		}
 	}
+	// One that cannot be read may still await hermes when it can be again.
+	for _, f := range faults {
+		seen[f.Thread] = v.seen[f.Thread]
+	}
 	v.seen = seen
+	v.warnOnce(faults)
 	return len(v.fresh) > 0, nil
 }
 
@@ -115,11 +133,8 @@ func (v *inboxStream) collect(sum storage.Summary, seen int64) (int64, error) {
 		return seen, nil
 	}
 	thread, err := v.store.Thread(sum.Thread)
-	if exitOf(err) == exitCorrupt {
-		return seen, nil // it became so just now, which the next look tells
-	}
 	if err != nil {
-		return seen, v.explain(sum.Thread, err)
+		return seen, err
 	}
 	messages := thread.Messages()
 	unanswered, since := thread.Unanswered()
@@ -134,16 +149,18 @@ func (v *inboxStream) collect(sum storage.Summary, seen int64) (int64, error) {
 	return max(seen, thread.LastEpoch()), nil
 }
 
-// warn tells of every corrupt thread once, until it is mended.
-func (v *inboxStream) warn(corrupt []storage.Corrupt) {
-	known := make(map[chat.ThreadID]bool, len(corrupt))
-	for _, c := range corrupt {
-		known[c.Thread] = true
-		if !v.corrupt[c.Thread] {
-			v.warnCorrupt(c)
+// warnOnce tells of every thread that cannot be read once, until it can be.
+func (v *inboxStream) warnOnce(faults []storage.Fault) {
+	faulty := make(map[chat.ThreadID]bool, len(faults))
+	var fresh []storage.Fault
+	for _, f := range faults {
+		if !v.faulty[f.Thread] {
+			fresh = append(fresh, f)
 		}
+		faulty[f.Thread] = true
 	}
-	v.corrupt = known
+	v.faulty = faulty
+	v.warn(fresh)
 }
 
 func (v *inboxStream) show() error {

@@ -23,18 +23,25 @@ func toJSON(m chat.Message) messageJSON {
 	return messageJSON{ID: m.ID, Epoch: m.Epoch, TS: m.TS(), Author: m.Author, Text: m.Text}
 }
 
-// corruptJSON is a thread that cannot be read.
-type corruptJSON struct {
+// faultJSON is a thread that could not be read.
+type faultJSON struct {
 	Thread chat.ThreadID `json:"thread"`
 	Error  string        `json:"error"`
 }
 
-func corruptToJSON(list []storage.Corrupt) []corruptJSON {
-	out := make([]corruptJSON, len(list))
-	for i, c := range list {
-		out[i] = corruptJSON{Thread: c.Thread, Error: c.Err.Error()}
+// faultsToJSON returns the corrupt threads and those that the system did not let
+// be read; neither is null.
+func faultsToJSON(faults []storage.Fault) (corrupt, unreadable []faultJSON) {
+	corrupt, unreadable = []faultJSON{}, []faultJSON{}
+	for _, f := range faults {
+		shown := faultJSON{Thread: f.Thread, Error: f.Err.Error()}
+		if f.IsCorrupt() {
+			corrupt = append(corrupt, shown)
+		} else {
+			unreadable = append(unreadable, shown)
+		}
 	}
-	return out
+	return corrupt, unreadable
 }
 
 // printJSON prints v on one line.

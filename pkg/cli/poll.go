@@ -9,14 +9,17 @@ import (
 const pollLong = `Without THREAD, poll lists every thread that awaits hermes, the longest wait
 first: how long its first unanswered message has waited, how many there are, who
 wrote the last one, its first line, and below it what the auto-reply agent does
-about it and why, if it does anything. Corrupt threads are named on standard
-error and left out.
+about it and why, if it does anything. Threads that are corrupt or cannot be
+read are named on standard error and left out, and the others are listed all the
+same; with one that cannot be read the list ends with exit code 1. A thread
+directory that does not exist holds no thread; a hint on standard error names it.
 
 With THREAD, poll shows the newest page of messages, oldest first; with --since
-the first page after that epoch. A page has limits.page messages, 50 unless
-configured. Times are in UTC. Every line of a message
-begins with "  | ", and characters that do not show, or that a terminal would
-obey, are spelled out as ⟦U+XXXX⟧.
+the first page after that epoch. A page has limits.page messages. Times are in
+UTC. Every line of a message begins with "  | ", and a terminal that is too
+narrow for a line gets the rest behind the same mark. Characters that do not
+show, or that a terminal would obey, are spelled out as ⟦U+XXXX⟧, and so are
+marks on one character beyond the fourth.
 
 --wait returns as soon as there is something to show, and ends with exit code 6
 when the time is up. Messages that stand already are something; with --since or
@@ -28,9 +31,9 @@ is waited for, since a browser may be about to start it.
 since the last. It is written only once the output was, so nothing is lost; a
 run that was killed may show its last messages again.
 
---json prints one value: {"threads":[…],"corrupt":[…]} without THREAD, and with
-THREAD what relayd answers to a browser's poll. With --follow it prints one
-object a line, an entry of "threads" or a message.`
+--json prints one value: {"threads":[…],"corrupt":[…],"unreadable":[…]} without
+THREAD, and with THREAD what relayd answers to a browser's poll. With --follow it
+prints one object a line, an entry of "threads" or a message.`
 
 const pollExample = `  chat poll
   chat poll 60e05bd1b195af2f --all
@@ -114,6 +117,7 @@ func (a *app) pollInbox(cmd *cobra.Command, o pollOptions) error {
 		return err
 	}
 	defer s.close()
+	s.doubtRoot()
 	if o.patience.follow {
 		return s.poll(cmd.Context(), &inboxStream{session: s}, o.patience)
 	}

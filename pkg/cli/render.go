@@ -9,27 +9,32 @@ import (
 	"github.com/newos4/relay/pkg/untrusted"
 )
 
-// textPrefix stands before every line of a message's text. Headers and remarks
+// textPrefix stands before every line of a message's text, and before what is
+// left of a line on a terminal that is too narrow for it. Headers and remarks
 // begin at the margin, so no text can pass for one.
 const textPrefix = "  | "
+
+// headerIndent stands before what is left of a header on such a terminal.
+const headerIndent = "      "
 
 // printMessage prints a message for people: who, when and which on one line,
 // then the text.
 func (a *app) printMessage(m chat.Message) {
 	when := time.UnixMilli(m.Epoch).UTC().Format("2006-01-02 15:04:05 UTC")
-	a.printf("%s  %s  %s\n", m.Author, when, m.ID)
+	a.printFolded(fmt.Sprintf("%s  %s  %s", m.Author, when, m.ID), headerIndent)
 	shown := untrusted.Visible(m.Text)
 	if shown != m.Text {
-		a.printRemark("holds characters that do not show; they are spelled out as ⟦U+XXXX⟧")
+		a.printRemark("holds hidden or stacked characters; they are spelled out as ⟦U+XXXX⟧")
 	}
 	for line := range strings.SplitSeq(shown, "\n") {
-		a.printf("%s%s\n", textPrefix, line)
+		a.printFolded(textPrefix+line, textPrefix)
 	}
 }
 
 // printRemark prints what the program, and no author, has to say.
 func (a *app) printRemark(format string, args ...any) {
-	a.printf("-- %s\n", untrusted.Line(fmt.Sprintf(format, args...)))
+	const prefix = "-- "
+	a.printFolded(prefix+untrusted.Line(fmt.Sprintf(format, args...)), prefix)
 }
 
 // firstLineWidth keeps a row of the inbox, in most scripts, within 80 columns, in
@@ -38,16 +43,20 @@ const firstLineWidth = 31
 
 // rowFormat aligns the inbox without knowing its rows, so that a stream looks
 // like a list.
-const rowFormat = "%-16s  %7s  %10v  %-8s  %s\n"
+const rowFormat = "%-16s  %7s  %10v  %-8s  %s"
 
 func (a *app) printInboxHeader() {
-	a.printf(rowFormat, "THREAD", "WAITING", "UNANSWERED", "LAST BY", "TEXT")
+	a.printRow("THREAD", "WAITING", "UNANSWERED", "LAST BY", "TEXT")
 }
 
 func (a *app) printInboxRow(e inboxEntry) {
 	wait := formatAge(time.Duration(e.AgeMS) * time.Millisecond)
-	a.printf(rowFormat, e.Thread, wait, e.Unanswered, e.Last.Author, untrusted.FirstLine(e.Last.Text, firstLineWidth))
+	a.printRow(e.Thread, wait, e.Unanswered, e.Last.Author, untrusted.FirstLine(e.Last.Text, firstLineWidth))
 	a.printAgent(e.Agent)
+}
+
+func (a *app) printRow(columns ...any) {
+	a.printFolded(fmt.Sprintf(rowFormat, columns...), textPrefix)
 }
 
 // formatAge returns a duration in its two largest units, in at most seven

@@ -85,7 +85,8 @@ func (s *session) confirmReset(id chat.ThreadID) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.env.Stderr, "thread %s: %s\nmove it aside and let it start anew? [y/N] ", id, content)
+	about := fold(fmt.Sprintf("thread %s: %s", id, content), textPrefix, s.env.Columns(s.env.Stderr))
+	fmt.Fprintf(s.env.Stderr, "%s\nmove it aside and let it start anew? [y/N] ", about)
 	answer, err := bufio.NewReader(s.env.Stdin).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("reading the answer: %w", err)

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/newos4/relay/pkg/config"
 )
 
 const rootLong = `Chat is the host's side of the newOS4 chat. It shows what browsers have
@@ -48,9 +50,9 @@ func (a *app) rootCommand() *cobra.Command {
 		return usagef(cmd.CommandPath()+" --help lists the flags", "%w", err)
 	})
 	flags := root.PersistentFlags()
-	flags.String("root", "", "the `DIRECTORY` that holds everything (default /var/lib/relayd)")
-	flags.String("space", "", "the `NAME` of the space below the root (default newos4)")
-	flags.StringVar(&a.configFile, "config", "", "read this configuration `FILE` instead of /etc/relayd/relayd.yaml")
+	flags.String("root", "", "the `DIRECTORY` that holds everything (default "+config.Default("root")+")")
+	flags.String("space", "", "the `NAME` of the space below the root (default "+config.Default("space")+")")
+	flags.StringVar(&a.configFile, "config", "", "read this configuration `FILE` instead of "+config.DefaultFile)
 	flags.BoolVar(&a.json, "json", false, "print JSON")
 	root.AddCommand(a.pollCommand(), a.replyCommand(), a.sweepCommand(), a.resetCommand())
 	return root

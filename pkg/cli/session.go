@@ -91,10 +91,29 @@ func resetHint(id chat.ThreadID) string {
 	return "chat reset " + string(id) + " moves the file aside, and the thread starts anew"
 }
 
-// warnCorrupt tells of a thread that is left out because it is corrupt.
-func (a *app) warnCorrupt(c storage.Corrupt) {
-	a.printError(c.Err.Error())
-	a.printHint(resetHint(c.Thread))
+// doubtRoot asks about a root without threads, which a mistyped one is as well as
+// that of a fresh installation.
+func (s *session) doubtRoot() {
+	if s.store.IsNew() {
+		s.printHint("the directory " + s.store.Path() + " does not exist yet; is the root right?")
+	}
+}
+
+// warn tells of threads that are left out because they could not be read. A hint
+// that fits all of them is given once.
+func (a *app) warn(faults []storage.Fault) {
+	told := ""
+	for _, f := range faults {
+		a.printError(f.Err.Error())
+		hint := permissionHint(f.Err, currentUser)
+		if f.IsCorrupt() {
+			hint = resetHint(f.Thread)
+		}
+		if hint != told {
+			a.printHint(hint)
+			told = hint
+		}
+	}
 }
 
 // parseThread returns the thread that a THREAD argument names.

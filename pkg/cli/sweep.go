@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/newos4/relay/pkg/chat"
+	"github.com/newos4/relay/pkg/config"
 	"github.com/newos4/relay/pkg/storage"
 )
 
@@ -13,7 +14,8 @@ relayd does the same from time to time; both may run at once.
 
 A corrupt thread is named and left alone, and the exit code is 5 though the rest
 was swept. A thread that another process holds is named as busy and left to the
-next sweep.`
+next sweep. A thread directory that does not exist holds no thread; a hint on
+standard error names it.`
 
 // sweepOptions are the flags of chat sweep besides --max-age, which stands for
 // a key of the configuration.
@@ -30,7 +32,7 @@ type sweepJSON struct {
 	Shortened []chat.ThreadID `json:"shortened"`
 	Busy      []chat.ThreadID `json:"busy"`
 	Temporary int             `json:"temporary"`
-	Corrupt   []corruptJSON   `json:"corrupt"`
+	Corrupt   []faultJSON     `json:"corrupt"`
 }
 
 func (a *app) sweepCommand() *cobra.Command {
@@ -51,7 +53,7 @@ func (a *app) sweepCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&o.dryRun, "dry-run", false, "change nothing, only say what would be dropped")
-	flags.String("max-age", "", "drop messages older than this `DURATION`, such as 168h (default 720h)")
+	flags.String("max-age", "", "drop messages older than this `DURATION`, such as 168h (default "+config.Default("retention.max_age")+")")
 	return cmd
 }
 
@@ -61,6 +63,7 @@ func (a *app) sweep(cmd *cobra.Command, o sweepOptions) error {
 		return err
 	}
 	defer s.close()
+	s.doubtRoot()
 	report, swept := s.store.Sweep(cmd.Context(), storage.SweepOptions{DryRun: o.dryRun})
 	if swept != nil && report.Threads == 0 {
 		return s.explain("", swept)
@@ -68,9 +71,7 @@ func (a *app) sweep(cmd *cobra.Command, o sweepOptions) error {
 	if err := s.printSweep(report, o.dryRun); err != nil {
 		return err
 	}
-	for _, c := range report.Corrupt {
-		s.warnCorrupt(c)
-	}
+	s.warn(report.Corrupt)
 	if swept != nil {
 		return s.explain("", swept)
 	}
@@ -82,10 +83,11 @@ func (a *app) sweep(cmd *cobra.Command, o sweepOptions) error {
 
 func (s *session) printSweep(r storage.SweepReport, dryRun bool) error {
 	if s.json {
+		corrupt, _ := faultsToJSON(r.Corrupt)
 		return s.printJSON(sweepJSON{
 			DryRun: dryRun, Threads: r.Threads, Messages: r.Messages,
 			Removed: r.Removed, Shortened: r.Shortened, Busy: r.Busy,
-			Temporary: r.Temporary, Corrupt: corruptToJSON(r.Corrupt),
+			Temporary: r.Temporary, Corrupt: corrupt,
 		})
 	}
 	s.printSweepForPeople(r, dryRun)

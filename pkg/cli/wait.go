@@ -97,8 +97,9 @@ var (
 	errInterrupted = errors.New("interrupted before anything came")
 )
 
-// watch calls step at once and after every change of the threads, until it is
-// done or fails. Otherwise it returns errTimeUp or errInterrupted.
+// watch calls step at once, after every change of the threads, and now and then
+// besides, since a thread that can be read again has not changed. It goes on
+// until step is done or fails. Otherwise it returns errTimeUp or errInterrupted.
 func (s *session) watch(ctx context.Context, p patience, step func() (done bool, err error)) error {
 	if done, err := step(); done || err != nil {
 		return err
@@ -116,6 +117,8 @@ func (s *session) watch(ctx context.Context, p patience, step func() (done bool,
 	running.Go(func() { feed.Run(feeding) })
 	defer running.Wait()
 	defer stop()
+	again := time.NewTicker(s.config.Watch.Rescan)
+	defer again.Stop()
 	for {
 		select {
 		case <-limit.Done():
@@ -124,9 +127,10 @@ func (s *session) watch(ctx context.Context, p patience, step func() (done bool,
 			}
 			return errTimeUp
 		case <-feed.Changes():
-			if done, err := step(); done || err != nil {
-				return err
-			}
+		case <-again.C:
+		}
+		if done, err := step(); done || err != nil {
+			return err
 		}
 	}
 }

@@ -149,6 +149,17 @@ func (c *Config) Options() []Option {
 	}
 }
 
+// Default is the default of a key, for the texts that mention it. A key that does
+// not exist is a mistake of the program and panics.
+func Default(key string) string {
+	for _, o := range new(Config).Options() {
+		if o.Key == key {
+			return o.Default
+		}
+	}
+	panic("config: there is no key " + key)
+}
+
 // ParseSchedule parses the value of retention.schedule. Its times are in UTC.
 func ParseSchedule(s string) (cron.Schedule, error) { return cron.ParseStandard("TZ=UTC " + s) }
 

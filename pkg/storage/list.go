@@ -3,6 +3,7 @@ package storage
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/newos4/relay/pkg/chat"
@@ -25,12 +26,16 @@ type Summary struct {
 	Last chat.Message
 }
 
-// Corrupt is a file that is no sound thread and was left alone.
-type Corrupt struct {
+// Fault is a thread that could not be read and was left alone.
+type Fault struct {
 	Thread chat.ThreadID
-	// Err says why, with code [chat.CodeCorrupt].
+	// Err says why: with code [chat.CodeCorrupt] the file is no sound thread,
+	// with another the system did not let it be read.
 	Err error
 }
+
+// IsCorrupt reports whether the file was read and is no sound thread.
+func (f Fault) IsCorrupt() bool { return chat.CodeOf(f.Err) == chat.CodeCorrupt }
 
 // Threads returns the ids of all threads, corrupt ones too, in ascending order.
 // Links, pipes, directories and foreign names are none.
@@ -50,6 +55,13 @@ func (s *Store) Threads() ([]chat.ThreadID, error) {
 	return ids, nil
 }
 
+// IsNew reports whether nothing was ever written here: the thread directory does
+// not exist.
+func (s *Store) IsNew() bool {
+	_, err := os.Stat(s.path)
+	return isMissing(err)
+}
+
 // Summary returns what an inbox shows of the thread, and false for one that is
 // gone or empty. Errors are those of [Store.Poll].
 func (s *Store) Summary(id chat.ThreadID) (Summary, bool, error) {
@@ -66,21 +78,19 @@ func (s *Store) Summary(id chat.ThreadID) (Summary, bool, error) {
 }
 
 // Awaiting returns the threads that wait for Hermes, the longest wait first,
-// and the corrupt ones.
-func (s *Store) Awaiting() ([]Summary, []Corrupt, error) {
+// and those that could not be read, which keep no other from being listed.
+func (s *Store) Awaiting() ([]Summary, []Fault, error) {
 	ids, err := s.Threads()
 	if err != nil {
 		return nil, nil, err
 	}
 	var waiting []Summary
-	var corrupt []Corrupt
+	var faults []Fault
 	for _, id := range ids {
 		summary, ok, err := s.Summary(id)
 		switch {
-		case err != nil && chat.CodeOf(err) == chat.CodeCorrupt:
-			corrupt = append(corrupt, Corrupt{Thread: id, Err: err})
 		case err != nil:
-			return nil, nil, err
+			faults = append(faults, Fault{Thread: id, Err: err})
 		case ok && summary.Unanswered > 0:
 			waiting = append(waiting, summary)
 		}
@@ -91,5 +101,5 @@ func (s *Store) Awaiting() ([]Summary, []Corrupt, error) {
 		}
 		return cmp.Compare(a.Thread, b.Thread)
 	})
-	return waiting, corrupt, nil
+	return waiting, faults, nil
 }

@@ -89,9 +89,13 @@ func (s *Store) statError(id chat.ThreadID, err error) error {
 		s.cache.drop(id)
 		return nil
 	}
-	// A path lets the operator see whose file it is that this process may not
-	// read.
-	return failure(fmt.Errorf("reading a thread: %w", &fs.PathError{Op: "open", Path: s.filePath(id), Err: err}))
+	return s.unreadable(id, "open", err)
+}
+
+// unreadable names the path, so that the operator sees whose file it is that
+// this process could not read.
+func (s *Store) unreadable(id chat.ThreadID, op string, err error) error {
+	return failure(fmt.Errorf("reading a thread: %w", &fs.PathError{Op: op, Path: s.filePath(id), Err: err}))
 }
 
 // readPath reads the thread's file by its path.
@@ -120,7 +124,7 @@ func (s *Store) readFrom(id chat.ThreadID, fd int, err error) (*chat.Thread, *st
 		return nil, nil, s.corrupt(id, err)
 	}
 	if err != nil {
-		return nil, nil, failure(fmt.Errorf("reading a thread: %w", err))
+		return nil, nil, s.unreadable(id, "read", err)
 	}
 	return s.decode(id, data, file)
 }

@@ -204,6 +204,9 @@ func TestCorrupt_IsReportedAndLeftAlone(t *testing.T) {
 					if chat.CodeOf(err) != chat.CodeCorrupt || !strings.Contains(err.Error(), s.filePath(testThread)) {
 						t.Errorf("error = %v, want corrupt with the file's name", err)
 					}
+					if n := strings.Count(err.Error(), "corrupt"); n != 1 {
+						t.Errorf("error %q says it %d times", err, n)
+					}
 				}
 			}
 			s.opts.Retention.MaxAge = time.Nanosecond
@@ -341,6 +344,32 @@ func TestAwaiting_LongestFirst(t *testing.T) {
 	}
 	if w := waiting[1]; w.Thread != ids[0] || w.Unanswered != 2 || w.Messages != 4 || w.Since != since || w.Last.Text != "and again" {
 		t.Errorf("summary = %+v", w)
+	}
+}
+
+// Ensures that a thread that the system does not let be read keeps no other from
+// being listed, and that its error names the file.
+func TestAwaiting_UnreadableThread(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t)
+	mustPost(t, s, testThread, "one")
+	mustPost(t, s, "df0790f236013511", "two")
+	s.cache.drop(testThread)
+	file, err := os.OpenFile(s.filePath(testThread), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	// A lease stands in for another owner, whom root would not mind.
+	if _, err := unix.FcntlInt(file.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
+		t.Skipf("the file system has no leases: %v", err)
+	}
+	waiting, faults, err := s.Awaiting()
+	if err != nil || len(waiting) != 1 || len(faults) != 1 {
+		t.Fatalf("awaiting = %+v, %+v, %v", waiting, faults, err)
+	}
+	if f := faults[0]; f.Thread != testThread || f.IsCorrupt() || !strings.Contains(f.Err.Error(), s.filePath(testThread)) {
+		t.Errorf("fault = %+v", f)
 	}
 }
 

@@ -39,7 +39,7 @@ type SweepReport struct {
 	// Busy are the threads whose lock was held throughout.
 	Busy []chat.ThreadID
 	// Corrupt are the files that are no sound thread; they were left alone.
-	Corrupt []Corrupt
+	Corrupt []Fault
 	// Temporary is how many abandoned temporary files were removed.
 	Temporary int
 }
@@ -226,6 +226,6 @@ func (r *SweepReport) noteFailure(id chat.ThreadID, err error) error {
 	if err == nil || chat.CodeOf(err) != chat.CodeCorrupt {
 		return err
 	}
-	r.Corrupt = append(r.Corrupt, Corrupt{Thread: id, Err: err})
+	r.Corrupt = append(r.Corrupt, Fault{Thread: id, Err: err})
 	return nil
 }

@@ -1,7 +1,7 @@
 // Package untrusted makes text that strangers wrote safe to look at.
 //
-// Nothing it returns can move a cursor, change a colour, reorder a line or hide
-// a word: what has no visible form of its own is spelled out as ⟦U+XXXX⟧. The
+// Nothing it returns can move a cursor, change a colour, reorder a line, hide a
+// word or reach over the lines around it: what has no visible form of its own is spelled out as ⟦U+XXXX⟧. The
 // same form is given to people on a terminal and to a language model, so that
 // neither is told what the other cannot see.
 package untrusted
@@ -17,6 +17,9 @@ import (
 const (
 	zwnj = '\u200c'
 	zwj  = '\u200d'
+	// maxStacked is how many marks every script of daily use can do with on one
+	// character.
+	maxStacked = 4
 )
 
 // Visible returns text with every control, escape, bidirectional, tag,
@@ -24,7 +27,8 @@ const (
 // feeds and tabs stay. So do a single joiner between two characters outside
 // ASCII and a single variation selector behind a visible character, without
 // which emoji and several scripts cannot be written; sequences of them, and the
-// tag sequences of regional flags, are spelled out.
+// tag sequences of regional flags, are spelled out. Of the marks that stand above,
+// below or around one character the first four stay.
 func Visible(text string) string {
 	return visible(text, func(r rune) bool { return r == '\n' || r == '\t' }, bracketed)
 }
@@ -75,13 +79,20 @@ func visible(text string, keep func(rune) bool, spell func(rune) string) string 
 	var b strings.Builder
 	b.Grow(len(text))
 	previous := rune(-1)
+	stacked := 0
 	for i, r := range text {
 		_, size := utf8.DecodeRuneInString(text[i:])
 		next, _ := utf8.DecodeRuneInString(text[i+size:])
 		switch {
+		case stacks(r):
+			stacked++
+		case shows(r):
+			stacked = 0
+		}
+		switch {
 		case r == utf8.RuneError && size == 1:
 			fmt.Fprintf(&b, "⟦0x%02X⟧", text[i])
-		case keep(r), shows(r), joins(previous, r, next), selects(previous, r):
+		case keep(r), shows(r) && stacked <= maxStacked, joins(previous, r, next), selects(previous, r):
 			b.WriteRune(r)
 		default:
 			b.WriteString(spell(r))
@@ -110,6 +121,10 @@ func shows(r rune) bool {
 	}
 	return unicode.IsPrint(r) && !isBlank(r) && !unicode.Is(unicode.Variation_Selector, r)
 }
+
+// stacks reports whether r is drawn onto the character before it and takes no
+// room of its own.
+func stacks(r rune) bool { return unicode.In(r, unicode.Mn, unicode.Me) }
 
 // isBlank lists printable characters that are drawn as nothing.
 func isBlank(r rune) bool {

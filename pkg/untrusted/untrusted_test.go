@@ -44,6 +44,15 @@ func TestVisible(t *testing.T) {
 		"persian with joiner": {"می\u200cخواهم", "می\u200cخواهم"},
 		"double joiner":       {"é\u200d\u200dé", "é⟦U+200D⟧⟦U+200D⟧é"},
 		"combining":           {"e\u0301", "e\u0301"},
+		"stacked": {
+			"e\u0301\u0302\u0303\u0304\u0305\u20ddx\u0301", "e\u0301\u0302\u0303\u0304⟦U+0305⟧⟦U+20DD⟧x\u0301",
+		},
+		"stacked behind joiners": {
+			"é\u0301\u200d\u0301\u200d\u0301\ufe0f\u0301", "é\u0301\u200d\u0301\u200d\u0301\ufe0f⟦U+0301⟧",
+		},
+		"hebrew, pointed": {"שָּׁ֖", "שָּׁ֖"},
+		"thai":            {"ที่นี่", "ที่นี่"},
+		"tamil":           {"ஸ்ரீ", "ஸ்ரீ"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -97,12 +106,24 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// Ensures that no input leaves a character that a terminal would act on.
+// Ensures that no input leaves a character that a terminal would act on, nor a
+// heap of marks, and that what was made visible stays as it is.
 func FuzzVisible(f *testing.F) {
+	f.Add("e\u0301\u0302\u0303\u0304\u0305\u200d\ufe0f\u0306")
 	f.Add("\x1b[31mred\u202e\U000e0041")
 	f.Add("👨‍👩‍👧‍👦\xf0\x28")
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, r := range untrusted.Visible(text) {
+		shown := untrusted.Visible(text)
+		if again := untrusted.Visible(shown); again != shown {
+			t.Errorf("Visible(%q) is made into %q", shown, again)
+		}
+		stacked := 0
+		for _, r := range shown {
+			if !unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) {
+				stacked = 0
+			} else if stacked++; stacked > 9 { // marks and a joiner or selector behind each
+				t.Errorf("Visible(%q) keeps a heap of marks", text)
+			}
 			if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) && r != '\u200c' {
 				t.Errorf("Visible(%q) keeps %U", text, r)
 			}

@@ -58,6 +58,7 @@ type Agent struct {
 	ledger  ledger
 	counts  map[string]int
 	dirty   bool
+	cleared bool // the state that was saved last names no thread, for want of a back end
 	workers sync.WaitGroup
 }
 
@@ -361,20 +362,22 @@ func (a *Agent) restore() {
 	}
 }
 
-// save writes the state if it has changed.
+// save writes the state if it has changed. Without a back end the threads are
+// none of the agent's business, and writing for each of their changes would slow
+// down those who post.
 func (a *Agent) save() {
-	if !a.dirty || a.path == "" {
+	if !a.dirty || a.path == "" || a.now.Backend == nil && a.cleared {
 		return
 	}
 	a.step("save")
 	state := State{Threads: make(map[chat.ThreadID]ThreadState, len(a.threads)), Counts: a.counts, Ledger: a.ledger}
 	for id, e := range a.threads {
-		if a.now.Backend != nil { // without one the threads are none of its business
+		if a.now.Backend != nil {
 			state.Threads[id] = e.ThreadState
 		}
 	}
 	if err := writeState(a.path, state); err != nil {
 		a.log.Error("the agent's state is not saved", "error", err)
 	}
-	a.dirty = false
+	a.dirty, a.cleared = false, a.now.Backend == nil
 }

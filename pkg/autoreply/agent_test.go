@@ -557,6 +557,14 @@ func TestAgent_Apply(t *testing.T) {
 		if s := r.state(); s.Phase != "" {
 			t.Errorf("without a back end the state is %+v", s)
 		}
+		before, err := os.Stat(r.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.say(thread(1), chat.Operator, "b")
+		if after, err := os.Stat(r.path); err != nil || !os.SameFile(before, after) {
+			t.Errorf("without a back end the state is written for each message: %v", err)
+		}
 		if err := r.agent.Apply(r.Context(), testSettings(r.backend)); err != nil {
 			t.Fatal(err)
 		}

@@ -55,7 +55,7 @@ func (o *Outgoing) Clean(text string) (string, error) {
 	if text == "" {
 		return "", Failf(ReasonNoAnswer, true, "the answer has no words")
 	}
-	if o.hasSecret(text) {
+	if o.HoldsSecret(text) {
 		return "", Failf(ReasonSecret, false, "the answer carries a token, a key or a marked secret")
 	}
 	text = o.links.Replace(text)
@@ -63,7 +63,9 @@ func (o *Outgoing) Clean(text string) (string, error) {
 	return o.scheme.ReplaceAllString(text, "$1 $2"), nil
 }
 
-func (o *Outgoing) hasSecret(text string) bool {
+// HoldsSecret reports whether text carries a token, a configured key or a marked
+// secret.
+func (o *Outgoing) HoldsSecret(text string) bool {
 	for _, pattern := range o.marked {
 		if pattern.MatchString(text) {
 			return true

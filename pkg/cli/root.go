@@ -1,12 +1,12 @@
 package cli
 
 import (
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/newos4/relay/pkg/config"
+	"github.com/newos4/relay/pkg/version"
 )
 
 const rootLong = `Chat is the host's side of the newOS4 chat. It shows what browsers have
@@ -28,7 +28,7 @@ func (a *app) rootCommand() *cobra.Command {
 		Short:              "Read and answer the threads of the newOS4 chat",
 		Long:               rootLong,
 		Example:            rootExample,
-		Version:            version(),
+		Version:            version.String(),
 		SilenceErrors:      true,
 		SilenceUsage:       true,
 		DisableSuggestions: true,
@@ -56,20 +56,4 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.BoolVar(&a.json, "json", false, "print JSON")
 	root.AddCommand(a.pollCommand(), a.replyCommand(), a.sweepCommand(), a.resetCommand())
 	return root
-}
-
-// version describes the build: the module's version, or the commit it was
-// built from, and the toolchain.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "of an unknown build"
-	}
-	parts := []string{info.Main.Version}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			parts = append(parts, s.Value)
-		}
-	}
-	return strings.Join(append(parts, info.GoVersion), " ")
 }

@@ -254,6 +254,23 @@ func TestLoad_RefusesValues(t *testing.T) {
 	}
 }
 
+// Ensures that a hint leads to the key that was meant, and never to one of
+// another section that means something else.
+func TestLoad_Hints(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]string{
+		"agent: {root: [/srv]}":           "did you mean agent.roots?",
+		"http: {trusted-proxy: 10.0.0.1}": "did you mean http.trusted_proxies?",
+		"thread_posts: 1":                 "did you mean limits.thread_posts?",
+		"limits: {root: 1}":               "",
+	} {
+		_, err := load(t, file)
+		if err == nil || !strings.Contains(err.Error(), want) || want == "" && strings.Contains(err.Error(), "did you mean") {
+			t.Errorf("%s: %v, want %q", file, err, want)
+		}
+	}
+}
+
 // Ensures that a file that was named must exist, that the default one need not,
 // and that a key that stands twice is an error.
 func TestLoad_File(t *testing.T) {

@@ -288,18 +288,32 @@ func (l *loader) isSection(key string) bool {
 	return slices.ContainsFunc(l.options, func(o Option) bool { return strings.HasPrefix(o.Key, key+".") })
 }
 
-// hint names the key that was probably meant: the one that reads the same but
-// for case, separators, a plural or its section.
+// hint names the key that was probably meant: one that reads the same but for
+// case, separators and plural. A key in a section that exists is looked for in
+// there alone; elsewhere a like name means something else.
 func (l *loader) hint(key string) string {
-	fold := func(key string) string {
-		key = strings.ToLower(key[strings.LastIndexByte(key, '.')+1:])
-		return strings.TrimSuffix(strings.NewReplacer("-", "", "_", "").Replace(key), "s")
-	}
-	singular := func(key string) string { return strings.Replace(fold(key), "proxie", "proxy", 1) }
+	section, _ := cutLast(key)
 	for _, o := range l.options {
-		if singular(o.Key) == singular(key) {
+		if !strings.HasPrefix(o.Key, section) && l.isSection(strings.TrimSuffix(section, ".")) {
+			continue
+		}
+		if spelling(o.Key) == spelling(key) {
 			return "; did you mean " + o.Key + "?"
 		}
 	}
 	return ""
+}
+
+// spelling is what remains of a key's last part without case, separators and
+// plural.
+func spelling(key string) string {
+	_, name := cutLast(key)
+	name = strings.NewReplacer("-", "", "_", "", "ies", "y").Replace(strings.ToLower(name))
+	return strings.TrimSuffix(name, "s")
+}
+
+// cutLast splits a key behind its last dot.
+func cutLast(key string) (section, name string) {
+	i := strings.LastIndexByte(key, '.') + 1
+	return key[:i], key[i:]
 }

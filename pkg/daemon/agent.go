@@ -42,6 +42,8 @@ func agentSettings(ctx context.Context, cfg *config.Config, closed []string, log
 	if err != nil {
 		log.Error("the agent cannot start", "backend", a.Backend, "error", err)
 		backend = broken{err}
+	} else {
+		log.Info("the agent", "backend", a.Backend, "roots", a.Roots)
 	}
 	settings.Backend, settings.Outgoing = backend, autoreply.NewOutgoing(secrets)
 	return settings
@@ -60,7 +62,7 @@ func newBackend(ctx context.Context, cfg *config.Config, closed []string, log *s
 		if err != nil {
 			return nil, nil, err
 		}
-		return owner{extract.New(passage.New(passage.Options{Files: reader})), reader}, nil, nil
+		return owner{extract.New(newIndex(reader)), reader}, nil, nil
 	case config.BackendCommand:
 		backend, err := command.New(command.Options{Argv: cfg.Agent.Command.Argv, Logger: log})
 		return backend, nil, err
@@ -104,7 +106,7 @@ func newHermes(ctx context.Context, cfg *config.Config, closed []string, log *sl
 	if err != nil {
 		return nil, nil, err
 	}
-	opts.Passages = passage.New(passage.Options{Files: reader})
+	opts.Passages = newIndex(reader)
 	backend, err := hermesapi.New(opts)
 	if err != nil {
 		return nil, nil, errors.Join(err, reader.Close())
@@ -131,6 +133,11 @@ func openReader(ctx context.Context, cfg config.Agent, closed []string, log *slo
 		log.Warn("the reader of files", "note", note)
 	}
 	return reader, nil
+}
+
+// newIndex indexes what may be quoted: a passage with a secret stays out of it.
+func newIndex(reader *sandbox.Reader) *passage.Index {
+	return passage.New(passage.Options{Files: reader, Closed: autoreply.NewOutgoing(nil).HoldsSecret})
 }
 
 // readKey returns the key in a file, or in a credential that systemd hands over.
@@ -199,8 +206,6 @@ func probe(ctx context.Context, backend autoreply.Backend, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	if err := backend.Probe(ctx); err != nil && !errors.Is(err, context.Canceled) {
-		log.Error("the agent's back end cannot be used", "error", err)
-		return
+		log.Error("the agent's back end cannot be used now", "error", err)
 	}
-	log.Info("the agent answers")
 }

@@ -18,7 +18,7 @@ func newAgentCommand(env Env, flags configFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent",
 		Short: "Try the auto-reply agent",
-		Args:  usageArgs(cobra.NoArgs),
+		Args:  subcommandOnly,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(&cobra.Command{
@@ -28,7 +28,12 @@ func newAgentCommand(env Env, flags configFlags) *cobra.Command {
 what it looked at and what it would have stored. Nothing is stored, and nothing
 counts towards a limit. relayd need not run.`,
 		Example: `  relayd agent test "When is the observatory open?"`,
-		Args:    usageArgs(cobra.ExactArgs(1)),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usageError{fmt.Errorf("%s takes one QUESTION, in quotes, and not %d arguments", cmd.CommandPath(), len(args))}
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return testAgent(cmd, env, flags, args[0])
 		},
@@ -47,7 +52,7 @@ func testAgent(cmd *cobra.Command, env Env, flags configFlags, question string) 
 	log := newLogger(env.Stderr, cfg.Log)
 	settings := agentSettings(cmd.Context(), cfg, closedPaths(cfg, flags.path(), openStore(cfg, log).Path()), log)
 	if settings.Backend == nil {
-		return usageError{errors.New("agent.backend is none, so there is nothing to try")}
+		return usageError{errors.New("agent.backend is none, so there is nothing to try\nhint: set it, or try RELAYD_AGENT_BACKEND=extract RELAYD_AGENT_ROOTS=DIR relayd agent test …")}
 	}
 	started := time.Now()
 	answer, err := autoreply.DryRun(cmd.Context(), settings, chat.Message{

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/newos4/relay/pkg/config"
+	"github.com/newos4/relay/pkg/version"
 )
 
 // Env is what the process is given.
@@ -69,7 +70,8 @@ func newRootCommand(env Env) *cobra.Command {
 on which the chat command works beside it.
 
 Exit codes: 0 done, 1 failed, 2 usage or configuration.`,
-		Args:          usageArgs(cobra.NoArgs),
+		Version:       version.String(),
+		Args:          subcommandOnly,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -82,14 +84,20 @@ Exit codes: 0 done, 1 failed, 2 usage or configuration.`,
 	return root
 }
 
-// usageArgs makes the errors of an argument check usage errors.
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return usageError{err}
-		}
+// noArguments is for commands that do something by themselves.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
 		return nil
 	}
+	return usageError{fmt.Errorf("%s takes no argument, and so not %q", cmd.CommandPath(), args[0])}
+}
+
+// subcommandOnly is for commands that only hold others.
+func subcommandOnly(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usageError{fmt.Errorf("%s has no command %q\nhint: %s --help lists the commands", cmd.CommandPath(), args[0], cmd.CommandPath())}
 }
 
 // configFlags are the flags that change the configuration.
@@ -134,10 +142,11 @@ func newServeCommand(env Env, flags configFlags) *cobra.Command {
 		Short: "Serve browsers until SIGTERM or SIGINT",
 		Long: `Serve browsers until SIGTERM or SIGINT; requests that are being answered then
 finish first. SIGHUP reads the configuration again: limits of posts and all of
-the agent change at once, the log names what needs a restart. Every key of the configuration can also be given in the
-environment: RELAYD_ and the key in upper case, with _ for each dot.`,
+the agent change at once, and the log names what needs a restart. Every key of
+the configuration can also be given in the environment: RELAYD_ and the key in
+upper case, with _ for each dot.`,
 		Example: "  relayd serve --root ./var --listen 127.0.0.1:8640",
-		Args:    usageArgs(cobra.NoArgs),
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := flags.load(env)
 			if err != nil {
@@ -165,13 +174,13 @@ func newConfigCommand(env Env, flags configFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Look at the configuration",
-		Args:  usageArgs(cobra.NoArgs),
+		Args:  subcommandOnly,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use:   "print",
 		Short: "Print the effective value of every key",
-		Args:  usageArgs(cobra.NoArgs),
+		Args:  noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			cfg, err := flags.load(env)
 			if err != nil {

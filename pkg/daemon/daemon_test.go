@@ -579,7 +579,7 @@ func TestServe_CannotStart(t *testing.T) {
 	defer func() { _ = taken.Close() }()
 	config := emptyConfig(t)
 	code, _, stderr := run(t, nil, "serve", "--config", config, "--root", t.TempDir(), "--listen", taken.Addr().String())
-	if code != 1 || !strings.Contains(stderr, "address already in use") {
+	if code != 1 || !strings.Contains(stderr, "address already in use\nhint: choose another") {
 		t.Errorf("a taken port: %d, %s", code, stderr)
 	}
 	code, _, stderr = run(t, nil, "serve", "--config", config, "--root", config, "--listen", "127.0.0.1:0")
@@ -600,8 +600,8 @@ func TestMain_Usage(t *testing.T) {
 	}{
 		"bad values":      {[]string{"RELAYD_LIMITS_WINDOW=x", "RELAYD_LISTEN=y"}, []string{"serve", "--config", config}, "2 problems"},
 		"unknown flag":    {nil, []string{"serve", "--prot", "1"}, "unknown flag: --prot"},
-		"unknown command": {nil, []string{"server"}, "unknown command"},
-		"argument":        {nil, []string{"serve", "now"}, "unknown command"},
+		"unknown command": {nil, []string{"server"}, "relayd has no command \"server\""},
+		"argument":        {nil, []string{"serve", "now"}, "takes no argument"},
 		"missing file":    {nil, []string{"config", "print", "--config", "/none.yaml"}, "/none.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/newos4/relay/pkg/config"
@@ -37,6 +38,9 @@ type frontend struct {
 // cost that sends slowly or never ends.
 func newFrontend(ctx context.Context, address string, cfg config.HTTP, handler http.Handler, log *slog.Logger) (*frontend, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("listening: %w\nhint: choose another address with --listen or the key listen", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("listening: %w", err)
 	}

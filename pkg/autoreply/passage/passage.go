@@ -61,6 +61,10 @@ type Options struct {
 	MaxFiles int
 	// MaxBytes is how many bytes of text are indexed in all.
 	MaxBytes int
+	// Closed, unless nil, reports whether a passage must not be quoted. Such a
+	// passage is passed over, so that it does not spoil an answer that quotes
+	// others beside it.
+	Closed func(text string) bool
 }
 
 // Index finds passages. It builds itself when it is first asked. Its methods
@@ -70,6 +74,7 @@ type Index struct {
 	now                  func() time.Time
 	checkEvery, maxAge   time.Duration
 	maxFiles, maxBytes   int
+	closed               func(string) bool
 	turn                 chan struct{} // held by the one question under way, and what follows is its
 	table                *table        // nil until it is built
 	listed               []file
@@ -88,6 +93,7 @@ func New(o Options) *Index {
 		maxAge:     positive(o.MaxAge, DefaultMaxAge),
 		maxFiles:   positive(o.MaxFiles, DefaultMaxFiles),
 		maxBytes:   positive(o.MaxBytes, DefaultMaxBytes),
+		closed:     o.Closed,
 		turn:       make(chan struct{}, 1),
 	}
 }
@@ -184,7 +190,11 @@ func (x *Index) build(ctx context.Context, listed []file) (*table, error) {
 		if err != nil {
 			return nil, err
 		}
-		passages = append(passages, split(f.path, lines)...)
+		for _, found := range split(f.path, lines) {
+			if x.closed == nil || !x.closed(found.Text) {
+				passages = append(passages, found)
+			}
+		}
 	}
 	return newTable(ctx, passages)
 }

@@ -3,6 +3,7 @@ package passage_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/newos4/relay/pkg/autoreply/passage"
@@ -52,5 +53,29 @@ func TestSearch_ConfinedReader(t *testing.T) {
 		if got[0] != want {
 			t.Errorf("%q found %q, want %q first", question, got, want)
 		}
+	}
+}
+
+// Ensures that a passage that must not be quoted is passed over, and the others
+// of its file are not.
+func TestSearch_ClosedPassages(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join(t.TempDir(), "docs")
+	if err := os.Mkdir(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	text := "# Zebras\n\nZebras are kept in the north.\n\n# Keepers\n\nThe keeper of the zebras is called CLOSED.\n"
+	if err := os.WriteFile(filepath.Join(root, "zoo.md"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	reader, err := sandbox.Start(t.Context(), sandbox.Options{Roots: []string{root}, Mode: sandbox.BestEffort})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = reader.Close() }()
+	x := newIndex(t, passage.Options{Files: reader, Closed: func(text string) bool { return strings.Contains(text, "CLOSED") }})
+	found, err := x.Search(t.Context(), "Where are the zebras and their keeper?", 5)
+	if err != nil || len(found) != 1 || strings.Contains(found[0].Text, "CLOSED") {
+		t.Errorf("found %+v, %v", found, err)
 	}
 }

@@ -130,10 +130,12 @@ func readKey(file string) (string, error) {
 	return key, nil
 }
 
-// closedPaths are what the agent must never read, in whatever root it lies.
+// closedPaths are what the agent must never read, in whatever root it lies. The
+// path of the configuration is absolute. A key that is a credential has no path,
+// but lies in the directory of all credentials.
 func closedPaths(cfg *config.Config, configFile string, threads string) []string {
-	paths := []string{filepath.Dir(threads), filepath.Dir(cfg.StatePath("x"))}
-	for _, path := range []string{configFile, cfg.Agent.OpenAI.KeyFile, cfg.Agent.Hermes.KeyFile} {
+	paths := []string{filepath.Dir(threads), filepath.Dir(cfg.StatePath("x")), configFile}
+	for _, path := range []string{cfg.Agent.OpenAI.KeyFile, cfg.Agent.Hermes.KeyFile, os.Getenv("CREDENTIALS_DIRECTORY")} {
 		if filepath.IsAbs(path) {
 			paths = append(paths, path)
 		}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -52,6 +53,11 @@ type Options struct {
 // once Run is called.
 func NewServer(ctx context.Context, opts Options) (*Server, error) {
 	cfg, log := opts.Config, opts.Logger
+	// A relative path would not be recognised beneath a readable root.
+	configFile, err := filepath.Abs(opts.ConfigFile)
+	if err != nil {
+		return nil, fmt.Errorf("locating the configuration: %w", err)
+	}
 	store := storage.Open(storage.Options{
 		Root: cfg.Root, Space: cfg.Space,
 		Retention: cfg.Keep(), Threads: cfg.Limits.Threads, Page: cfg.Limits.Page,
@@ -76,7 +82,7 @@ func NewServer(ctx context.Context, opts Options) (*Server, error) {
 	s := &Server{
 		cfg: cfg, log: log, store: store, limiter: limiter, frontend: frontend,
 		windows: windowFile{path: cfg.StatePath("rate-windows.json")},
-		closed:  func(c *config.Config) []string { return closedPaths(c, opts.ConfigFile, store.Path()) },
+		closed:  func(c *config.Config) []string { return closedPaths(c, configFile, store.Path()) },
 		load:    opts.Load, reloads: opts.Reloads,
 	}
 	settings := agentSettings(ctx, cfg, s.closed(cfg), log)

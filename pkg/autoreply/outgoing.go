@@ -66,6 +66,7 @@ func (o *Outgoing) Clean(text string) (string, error) {
 // HoldsSecret reports whether text carries a token, a configured key or a marked
 // secret.
 func (o *Outgoing) HoldsSecret(text string) bool {
+	text = dropJoiners(text)
 	for _, pattern := range o.marked {
 		if pattern.MatchString(text) {
 			return true
@@ -90,12 +91,27 @@ func squeeze(s string) string {
 	}, s)
 }
 
+// dropJoiners drops what dropInvisible leaves and yet does not show, so that a
+// secret that was broken up by it is found.
+func dropJoiners(s string) string {
+	return strings.Map(func(r rune) rune {
+		if isJoiner(r) {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// isJoiner reports whether r is one of the invisible characters that emoji and
+// several scripts cannot do without.
+func isJoiner(r rune) bool { return r == '\u200c' || r == '\u200d' || r == '\ufe0f' }
+
 // dropInvisible drops controls other than line feed and tab, and format
 // characters other than the joiners and selectors that writing needs.
 func dropInvisible(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
-		case r == '\n', r == '\t', r == '\u200c', r == '\u200d', r == '\ufe0f':
+		case r == '\n', r == '\t', isJoiner(r):
 			return r
 		case r == unicode.ReplacementChar, unicode.IsControl(r), unicode.Is(unicode.Cf, r),
 			unicode.Is(unicode.Co, r), unicode.Is(unicode.Zl, r), unicode.Is(unicode.Zp, r):

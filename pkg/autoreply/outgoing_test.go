@@ -48,7 +48,8 @@ func TestOutgoing_KeepsSecrets(t *testing.T) {
 	hex := strings.Repeat("0123456789abcdef", 4)
 	o := NewOutgoing([]string{"correct horse battery", "short"})
 	for _, text := range []string{
-		hex, "token " + strings.ToUpper(hex) + ".", "x" + hex, hex[:32] + "\u200b" + hex[32:],
+		hex, "token " + strings.ToUpper(hex) + ".", "x" + hex, hex[:32] + "\u200b" + hex[32:], hex[:32] + "\u200d" + hex[32:],
+		"correct\u200dhorse\u200c\ufe0fbattery", "relay\u200d-secret",
 		"the key is correcthorsebattery", "c o r r e c t\nhorse battery", "-----BEGIN RSA PRIVATE KEY-----", "sk-abcdefghijklmnopqrstuvwx",
 		"ghp_abcdefghijklmnopqrstuvwx", "AKIAIOSFODNN7EXAMPLE", "RELAY-SECRET canary",
 	} {

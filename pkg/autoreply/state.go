@@ -85,7 +85,9 @@ func writeState(path string, s State) error {
 	if err := os.MkdirAll(filepath.Dir(path), stateDirMode); err != nil {
 		return fmt.Errorf("writing the agent's state: %w", err)
 	}
-	if err := renameio.WriteFile(path, append(data, '\n'), stateMode, renameio.IgnoreUmask()); err != nil {
+	// Beside the file and not in a temporary directory that others may share.
+	beside := renameio.WithTempDir(filepath.Dir(path))
+	if err := renameio.WriteFile(path, append(data, '\n'), stateMode, renameio.IgnoreUmask(), beside); err != nil {
 		return fmt.Errorf("writing the agent's state: %w", err)
 	}
 	return nil

@@ -75,7 +75,9 @@ func newOpenAI(ctx context.Context, cfg *config.Config, closed []string, log *sl
 	if err != nil {
 		return nil, nil, err
 	}
-	opts := openai.Options{BaseURL: cfg.Agent.OpenAI.BaseURL, Model: cfg.Agent.OpenAI.Model, Key: openai.Key(key)}
+	opts := openai.Options{BaseURL: cfg.Agent.OpenAI.BaseURL, Model: cfg.Agent.OpenAI.Model, Key: openai.Key(key),
+		RequestTimeout: cfg.Agent.Budget.Time, // the whole answer is bounded by it
+	}
 	if len(cfg.Agent.Roots) == 0 {
 		backend, err := openai.New(opts)
 		return backend, []string{key}, err
@@ -163,10 +165,16 @@ func readKey(file string) (string, error) {
 	return key, nil
 }
 
-// closedPaths are what the agent must never read, in whatever root it lies.
+// closedPaths are what the agent must never read, in whatever root it lies. A key
+// that is a credential has no path, but lies in the directory of all credentials.
 func closedPaths(cfg *config.Config, configFile string, threads string) []string {
 	paths := []string{filepath.Dir(threads), filepath.Dir(cfg.StatePath("x"))}
-	for _, path := range []string{configFile, cfg.Agent.OpenAI.KeyFile, cfg.Agent.Hermes.KeyFile} {
+	// A relative path would not be recognised beneath a readable root. Where it
+	// cannot be made absolute no file could be read by it either.
+	if absolute, err := filepath.Abs(configFile); err == nil {
+		paths = append(paths, absolute)
+	}
+	for _, path := range []string{cfg.Agent.OpenAI.KeyFile, cfg.Agent.Hermes.KeyFile, os.Getenv("CREDENTIALS_DIRECTORY")} {
 		if filepath.IsAbs(path) {
 			paths = append(paths, path)
 		}

@@ -67,7 +67,8 @@ func (f windowFile) save(snapshot ratelimit.Snapshot) error {
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
 		return fmt.Errorf("saving the rate windows: %w", err)
 	}
-	if err := renameio.WriteFile(f.path, data, 0o600); err != nil {
+	// Beside the file and not in a temporary directory that others may share.
+	if err := renameio.WriteFile(f.path, data, 0o600, renameio.WithTempDir(filepath.Dir(f.path))); err != nil {
 		return fmt.Errorf("saving the rate windows: %w", err)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -49,7 +50,9 @@ func readCursor(path string) (int64, error) {
 func writeCursor(path string, cursor int64) error {
 	const ownerOnly = 0o600
 	data := strconv.AppendInt(nil, cursor, 10)
-	if err := renameio.WriteFile(path, append(data, '\n'), ownerOnly); err != nil {
+	// Beside the file, for elsewhere others could meet its temporary copy.
+	beside := renameio.WithTempDir(filepath.Dir(path))
+	if err := renameio.WriteFile(path, append(data, '\n'), ownerOnly, beside); err != nil {
 		return fmt.Errorf("writing the cursor: %w", err)
 	}
 	return nil

@@ -85,7 +85,9 @@ func writeState(path string, s State) error {
 	if err := os.MkdirAll(filepath.Dir(path), stateDirMode); err != nil {
 		return fmt.Errorf("writing the agent's state: %w", err)
 	}
-	if err := renameio.WriteFile(path, append(data, '\n'), stateMode, renameio.IgnoreUmask()); err != nil {
+	// Made where it will stand, for a set-group-id directory to give it its group.
+	err = renameio.WriteFile(path, append(data, '\n'), stateMode, renameio.IgnoreUmask(), renameio.WithTempDir(filepath.Dir(path)))
+	if err != nil {
 		return fmt.Errorf("writing the agent's state: %w", err)
 	}
 	return nil

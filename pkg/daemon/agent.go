@@ -38,18 +38,30 @@ func agentSettings(ctx context.Context, cfg *config.Config, closed []string, log
 			AgentTurns: a.Budget.AgentTurns, Retries: a.Budget.Retries,
 		},
 	}
-	backend, secrets, err := newBackend(ctx, cfg, closed, log)
+	backend, err := newBackend(ctx, cfg, closed, log)
 	if err != nil {
 		log.Error("the agent cannot start", "backend", a.Backend, "error", err)
 		backend = broken{err}
 	}
-	settings.Backend, settings.Outgoing = backend, autoreply.NewOutgoing(secrets)
+	settings.Backend, settings.Outgoing = backend, autoreply.NewOutgoing(secretsOf(a))
 	return settings
 }
 
-// newBackend makes the configured back end, nil for none, and returns the
-// secrets that no answer may carry.
-func newBackend(ctx context.Context, cfg *config.Config, closed []string, log *slog.Logger) (autoreply.Backend, []string, error) {
+// secretsOf returns the keys that no answer may carry: all that are configured,
+// also those of back ends that are not in use. One that cannot be read cannot be
+// in an answer either.
+func secretsOf(a config.Agent) []string {
+	var secrets []string
+	for _, file := range []string{a.OpenAI.KeyFile, a.Hermes.KeyFile} {
+		if key, err := readKey(file); err == nil {
+			secrets = append(secrets, key)
+		}
+	}
+	return secrets
+}
+
+// newBackend makes the configured back end, nil for none.
+func newBackend(ctx context.Context, cfg *config.Config, closed []string, log *slog.Logger) (autoreply.Backend, error) {
 	switch cfg.Agent.Backend {
 	case config.BackendOpenAI:
 		return newOpenAI(ctx, cfg, closed, log)
@@ -58,58 +70,55 @@ func newBackend(ctx context.Context, cfg *config.Config, closed []string, log *s
 	case config.BackendExtract:
 		reader, err := openReader(ctx, cfg.Agent, closed, log)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		return owner{extract.New(passage.New(passage.Options{Files: reader})), reader}, nil, nil
+		return owner{extract.New(passage.New(passage.Options{Files: reader})), reader}, nil
 	case config.BackendCommand:
-		backend, err := command.New(command.Options{Argv: cfg.Agent.Command.Argv, Logger: log})
-		return backend, nil, err
+		return command.New(command.Options{Argv: cfg.Agent.Command.Argv, Logger: log})
 	}
-	return nil, nil, nil
+	return nil, nil
 }
 
-func newOpenAI(ctx context.Context, cfg *config.Config, closed []string, log *slog.Logger) (autoreply.Backend, []string, error) {
+func newOpenAI(ctx context.Context, cfg *config.Config, closed []string, log *slog.Logger) (autoreply.Backend, error) {
 	key, err := readKey(cfg.Agent.OpenAI.KeyFile)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	opts := openai.Options{BaseURL: cfg.Agent.OpenAI.BaseURL, Model: cfg.Agent.OpenAI.Model, Key: openai.Key(key)}
 	if len(cfg.Agent.Roots) == 0 {
-		backend, err := openai.New(opts)
-		return backend, []string{key}, err
+		return openai.New(opts)
 	}
 	reader, err := openReader(ctx, cfg.Agent, closed, log)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	opts.Files = reader
 	backend, err := openai.New(opts)
 	if err != nil {
-		return nil, nil, errors.Join(err, reader.Close())
+		return nil, errors.Join(err, reader.Close())
 	}
-	return owner{backend, reader}, []string{key}, nil
+	return owner{backend, reader}, nil
 }
 
-func newHermes(ctx context.Context, cfg *config.Config, closed []string, log *slog.Logger) (autoreply.Backend, []string, error) {
+func newHermes(ctx context.Context, cfg *config.Config, closed []string, log *slog.Logger) (autoreply.Backend, error) {
 	key, err := readKey(cfg.Agent.Hermes.KeyFile)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	opts := hermesapi.Options{BaseURL: cfg.Agent.Hermes.BaseURL, Key: key}
 	if len(cfg.Agent.Roots) == 0 {
-		backend, err := hermesapi.New(opts)
-		return backend, []string{key}, err
+		return hermesapi.New(opts)
 	}
 	reader, err := openReader(ctx, cfg.Agent, closed, log)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	opts.Passages = passage.New(passage.Options{Files: reader})
 	backend, err := hermesapi.New(opts)
 	if err != nil {
-		return nil, nil, errors.Join(err, reader.Close())
+		return nil, errors.Join(err, reader.Close())
 	}
-	return owner{backend, reader}, []string{key}, nil
+	return owner{backend, reader}, nil
 }
 
 // openReader starts the confined reader of the readable roots, in which the
@@ -133,13 +142,16 @@ func openReader(ctx context.Context, cfg config.Agent, closed []string, log *slo
 	return reader, nil
 }
 
+// credentials is where systemd says that it has put a service's credentials.
+const credentials = "CREDENTIALS_DIRECTORY"
+
 // readKey returns the key in a file, or in a credential that systemd hands over.
 func readKey(file string) (string, error) {
 	if file == "" {
 		return "", nil
 	}
 	if name, ok := strings.CutPrefix(file, config.CredentialPrefix); ok {
-		dir := os.Getenv("CREDENTIALS_DIRECTORY")
+		dir := os.Getenv(credentials)
 		if dir == "" {
 			return "", fmt.Errorf("the key %q is a systemd credential, and systemd has handed over none", file)
 		}
@@ -159,7 +171,10 @@ func readKey(file string) (string, error) {
 // closedPaths are what the agent must never read, in whatever root it lies.
 func closedPaths(cfg *config.Config, configFile string, threads string) []string {
 	paths := []string{filepath.Dir(threads), filepath.Dir(cfg.StatePath("x"))}
-	for _, path := range []string{configFile, cfg.Agent.OpenAI.KeyFile, cfg.Agent.Hermes.KeyFile} {
+	if path, err := filepath.Abs(configFile); err == nil { // it is as it was given
+		paths = append(paths, path)
+	}
+	for _, path := range []string{cfg.Agent.OpenAI.KeyFile, cfg.Agent.Hermes.KeyFile, os.Getenv(credentials)} {
 		if filepath.IsAbs(path) {
 			paths = append(paths, path)
 		}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/newos4/relay/pkg/chat"
@@ -20,6 +21,7 @@ import (
 type faulty struct {
 	*storage.Store
 	mu              sync.Mutex
+	full            bool
 	summary, thread error
 }
 
@@ -283,4 +285,126 @@ func TestDraft_ShorteningLooksAtNothing(t *testing.T) {
 	if b := asked[1].Budget; b.ToolCalls != 0 || b.Bytes != 0 || b.Tokens != 990 {
 		t.Errorf("budget = %+v", b)
 	}
+}
+
+// Append fails as long as it is told to, for want of space.
+func (f *faulty) Append(ctx context.Context, id chat.ThreadID, post storage.Post) (storage.Receipt, error) {
+	f.mu.Lock()
+	full := f.full && post.Author == chat.Hermes
+	f.mu.Unlock()
+	if full {
+		return storage.Receipt{}, syscall.ENOSPC
+	}
+	return f.Store.Append(ctx, id, post)
+}
+
+// Ensures that an answer which cannot be stored is tried again later.
+func TestAgent_FullDisk(t *testing.T) {
+	t.Parallel()
+	bubble(t, nil, func(r *rig) {
+		store := &faulty{Store: r.store, full: true}
+		r.restartOn(store)
+		r.say(testThread, chat.Operator, "a")
+		r.pass(3 * time.Second)
+		if s := r.state(); s.Phase != Waiting || !strings.Contains(s.Reason, "storing the answer") {
+			t.Errorf("state = %+v", s)
+		}
+		store.mu.Lock()
+		store.full = false
+		store.mu.Unlock()
+		r.pass(firstBackoff)
+		r.want(testThread, "a", "re: a")
+	})
+}
+
+// Ensures that a thread which goes while it is answered is no failure, also when
+// nobody tells of it.
+func TestAgent_ThreadGoesInMidRun(t *testing.T) {
+	t.Parallel()
+	bubble(t, nil, func(r *rig) {
+		r.backend.answer = func(ctx context.Context, q Question) (Answer, error) {
+			if err := os.Remove(filepath.Join(r.store.Path(), string(testThread)+".json")); err != nil {
+				return Answer{}, err
+			}
+			return echo(ctx, q)
+		}
+		r.say(testThread, chat.Operator, "a")
+		r.pass(time.Minute)
+		state, err := ReadState(r.path)
+		if err != nil || len(state.Threads) != 0 || state.Counts["superseded"] != 1 || len(state.Counts) != 1 {
+			t.Errorf("state = %+v, %v", state, err)
+		}
+	})
+}
+
+// Ensures that what a failed run cost counts, that a wait which the provider
+// asked for is kept, that a bound is counted once for a thread, and that the
+// counts outlive a restart.
+func TestAgent_FailuresCost(t *testing.T) {
+	t.Parallel()
+	change := func(s *Settings) { s.Bounds.TokensPerHour = 15 }
+	bubble(t, change, func(r *rig) {
+		const asked = 5 * time.Minute
+		r.backend.answer = func(context.Context, Question) (Answer, error) {
+			return Answer{}, &Failure{Reason: ReasonUnavailable, Retry: true, After: asked, Tokens: 20, cause: errors.New("503")}
+		}
+		r.say(testThread, chat.Operator, "a")
+		r.pass(2 * time.Second)
+		if s := r.state(); s.Until != time.Now().Add(asked).UnixMilli() {
+			t.Errorf("state = %+v", s)
+		}
+		r.pass(asked)
+		if s := r.state(); s.Phase != Waiting || !strings.Contains(s.Reason, "15 tokens in an hour") {
+			t.Errorf("state = %+v", s)
+		}
+		r.stop()
+		settings := testSettings(r.backend)
+		change(&settings)
+		r.start(settings)
+		r.say(thread(1), chat.Operator, "b")
+		r.pass(3 * time.Second)
+		r.say(thread(1), chat.Operator, "c")
+		r.pass(3 * time.Second)
+		state, err := ReadState(r.path)
+		if err != nil || state.Counts["failed: unavailable"] != 1 || state.Counts["held back: tokens in an hour"] != 3 {
+			t.Errorf("counts = %v, %v", state.Counts, err)
+		}
+	})
+}
+
+// Ensures that the ledger, which is written with each step, holds a day and no
+// more.
+func TestAgent_LedgerForgets(t *testing.T) {
+	t.Parallel()
+	bubble(t, nil, func(r *rig) {
+		for range 3 {
+			r.say(testThread, chat.Operator, "a")
+			r.pass(25 * time.Hour)
+		}
+		state, err := ReadState(r.path)
+		if err != nil || len(state.Ledger.Charges) != 1 {
+			t.Errorf("ledger = %+v, %v", state.Ledger, err)
+		}
+	})
+}
+
+// Ensures that an answer is shortened only while there are tokens for it, and
+// that a dry run ends when a run would.
+func TestDraft_Ends(t *testing.T) {
+	t.Parallel()
+	long := &scripted{answer: func(context.Context, Question) (Answer, error) {
+		return Answer{Text: strings.Repeat("x", 4001), Tokens: 1000}, nil
+	}}
+	if _, err := DryRun(t.Context(), testSettings(long), chat.Message{Text: "?"}); failureOf(err).Reason != ReasonBudget || len(long.questions()) != 1 {
+		t.Errorf("%v after %d questions", err, len(long.questions()))
+	}
+	synctest.Test(t, func(t *testing.T) {
+		slow := &scripted{answer: func(ctx context.Context, _ Question) (Answer, error) {
+			<-ctx.Done()
+			return Answer{}, ctx.Err()
+		}}
+		if _, err := DryRun(t.Context(), testSettings(slow), chat.Message{Text: "?"}); failureOf(err).Reason != ReasonTimeout {
+			t.Errorf("%v", err)
+		}
+	})
 }

@@ -25,8 +25,9 @@ import (
 const probeTimeout = 30 * time.Second
 
 // agentSettings returns how the agent answers under the configuration. A back
-// end that cannot be made leaves the threads to people and says why in each.
-func agentSettings(ctx context.Context, cfg *config.Config, closed []string, log *slog.Logger) autoreply.Settings {
+// end that cannot be made leaves the threads to people and says why in each. What
+// a command complains of goes to complaints, nil for nowhere.
+func agentSettings(ctx context.Context, cfg *config.Config, closed []string, log *slog.Logger, complaints io.Writer) autoreply.Settings {
 	a := cfg.Agent
 	settings := autoreply.Settings{
 		Quiet: a.Quiet, Concurrency: a.Concurrency, Limit: cfg.Limits.Text,
@@ -38,7 +39,7 @@ func agentSettings(ctx context.Context, cfg *config.Config, closed []string, log
 			AgentTurns: a.Budget.AgentTurns, Retries: a.Budget.Retries,
 		},
 	}
-	backend, err := newBackend(ctx, cfg, closed, log)
+	backend, err := newBackend(ctx, cfg, closed, log, complaints)
 	if err != nil {
 		log.Error("the agent cannot start", "backend", a.Backend, "error", err)
 		backend = broken{err}
@@ -61,7 +62,7 @@ func secretsOf(a config.Agent) []string {
 }
 
 // newBackend makes the configured back end, nil for none.
-func newBackend(ctx context.Context, cfg *config.Config, closed []string, log *slog.Logger) (autoreply.Backend, error) {
+func newBackend(ctx context.Context, cfg *config.Config, closed []string, log *slog.Logger, complaints io.Writer) (autoreply.Backend, error) {
 	switch cfg.Agent.Backend {
 	case config.BackendOpenAI:
 		return newOpenAI(ctx, cfg, closed, log)
@@ -74,7 +75,7 @@ func newBackend(ctx context.Context, cfg *config.Config, closed []string, log *s
 		}
 		return owner{extract.New(passage.New(passage.Options{Files: reader})), reader}, nil
 	case config.BackendCommand:
-		return command.New(command.Options{Argv: cfg.Agent.Command.Argv, Logger: log})
+		return command.New(command.Options{Argv: cfg.Agent.Command.Argv, Logger: log, Complaints: complaints})
 	}
 	return nil, nil
 }

@@ -197,6 +197,21 @@ func TestAgent_KeyOfAnotherBackend(t *testing.T) {
 	}
 }
 
+// Ensures that what a command complains of, which may repeat a message, is shown
+// by a dry run.
+func TestAgentTest_ShowsComplaints(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\ncat >&2\nexit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := run(t, []string{"RELAYD_AGENT_BACKEND=command", "RELAYD_AGENT_COMMAND_ARGV=" + program},
+		"agent", "test", "a question", "--config", emptyConfig(t))
+	if code != 1 || strings.Count(stderr, "a question") != 1 {
+		t.Errorf("code %d, %s", code, stderr)
+	}
+}
+
 // Ensures that reloads leave neither processes nor descriptors behind.
 func TestServe_ReloadsLeakNothing(t *testing.T) {
 	t.Parallel()

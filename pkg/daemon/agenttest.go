@@ -45,7 +45,7 @@ func testAgent(cmd *cobra.Command, env Env, flags configFlags, question string) 
 		return usageError{err}
 	}
 	log := newLogger(env.Stderr, cfg.Log)
-	settings := agentSettings(cmd.Context(), cfg, closedPaths(cfg, flags.path(), openStore(cfg, log).Path()), log)
+	settings := agentSettings(cmd.Context(), cfg, closedPaths(cfg, flags.path(), openStore(cfg, log).Path()), log, env.Stderr)
 	if settings.Backend == nil {
 		return usageError{errors.New("agent.backend is none, so there is nothing to try")}
 	}

@@ -29,7 +29,7 @@ func (s *Server) reloadOn(ctx context.Context, told <-chan os.Signal) {
 
 func (s *Server) reload(ctx context.Context, next *config.Config) {
 	s.limiter.Configure(windowsOf(next.Limits)...)
-	settings := agentSettings(ctx, next, s.closed(next), s.log)
+	settings := agentSettings(ctx, next, s.closed(next), s.log, nil)
 	if err := s.agent.Apply(ctx, settings); err != nil { // the server stops
 		if settings.Backend != nil {
 			_ = settings.Backend.Close() // nobody has taken it

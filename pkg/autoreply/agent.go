@@ -23,6 +23,9 @@ type Store interface {
 
 // Settings say how the agent answers. They can be replaced while it runs.
 type Settings struct {
+	// Mark tells these settings from others across a restart: threads that had
+	// failed under others are tried anew.
+	Mark string
 	// Quiet is how long a thread must have been quiet before it is answered, so
 	// that a burst of messages gets one answer.
 	Quiet time.Duration
@@ -54,6 +57,7 @@ type Agent struct {
 	now     Settings
 	using   map[Backend]int // runs by back end; one that is replaced is closed after its last
 	threads map[chat.ThreadID]*entry
+	unread  map[chat.ThreadID]time.Time // could not be read; when to look again
 	running int
 	ledger  ledger
 	counts  map[string]int
@@ -66,6 +70,7 @@ type Agent struct {
 type entry struct {
 	ThreadState
 	due    time.Time
+	asked  int64                   // epoch of the message
 	cancel context.CancelCauseFunc // of the run, nil without one
 	again  bool                    // something changed while it ran
 }
@@ -75,7 +80,8 @@ func New(settings Settings, store Store, path string, log *slog.Logger) *Agent {
 	return &Agent{
 		store: store, path: path, log: log, step: func(string) {},
 		settings: make(chan Settings), results: make(chan result),
-		now: settings, using: make(map[Backend]int), threads: make(map[chat.ThreadID]*entry), counts: make(map[string]int),
+		now: settings, using: make(map[Backend]int), threads: make(map[chat.ThreadID]*entry),
+		unread: make(map[chat.ThreadID]time.Time), counts: make(map[string]int),
 	}
 }
 
@@ -88,6 +94,7 @@ func (a *Agent) Run(ctx context.Context, changes <-chan []storage.Change) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
+		a.lookAtUnread()
 		a.startDue(ctx)
 		a.save()
 		timer.Reset(a.untilDue())
@@ -126,10 +133,10 @@ func (a *Agent) apply(settings Settings) {
 	if old != settings.Backend {
 		a.closeUnused(old)
 	}
-	for id, e := range a.threads {
+	for id, e := range maps.Clone(a.threads) {
 		if e.Phase == Failed || e.Phase == Waiting {
-			e.Attempts = 0
-			a.enter(id, e, Pending, "", time.Now())
+			delete(a.threads, id)
+			a.look(id)
 		}
 	}
 }
@@ -166,8 +173,13 @@ func (a *Agent) closeUnused(b Backend) {
 // look takes notice of the thread as it stands now.
 func (a *Agent) look(id chat.ThreadID) {
 	summary, ok, err := a.store.Summary(id)
+	delete(a.unread, id)
 	if err != nil {
 		a.log.Error("the agent cannot read a thread", "thread", string(id), "error", err)
+		if chat.CodeOf(err) != chat.CodeCorrupt {
+			a.unread[id] = time.Now().Add(firstBackoff) // nobody tells of it again
+			return
+		}
 		ok = false
 	}
 	e := a.threads[id]
@@ -180,6 +192,7 @@ func (a *Agent) look(id chat.ThreadID) {
 		e = new(entry)
 		a.threads[id] = e
 	case e.Message == summary.Last.ID:
+		e.asked = summary.Last.Epoch
 		return
 	case e.cancel != nil:
 		// The draft would be discarded; the run that follows has the new message
@@ -188,12 +201,23 @@ func (a *Agent) look(id chat.ThreadID) {
 		e.cancel(errSuperseded)
 		return
 	}
-	e.Message, e.Attempts = summary.Last.ID, 0
+	e.Message, e.Attempts, e.asked = summary.Last.ID, 0, summary.Last.Epoch
 	if most := a.now.Bounds.AgentTurns; most > 0 && summary.Turns >= most {
+		a.counts["held back: answers in a row to the page's agent"]++
 		a.enter(id, e, Failed, fmt.Sprintf("%d answers in a row to the page's agent, without a word from the person", summary.Turns), time.Time{})
 		return
 	}
 	a.enter(id, e, Pending, "", quietAfter(summary.Last.Epoch, a.now.Quiet))
+}
+
+// lookAtUnread looks again at threads that could not be read.
+func (a *Agent) lookAtUnread() {
+	now := time.Now()
+	for id, at := range maps.Clone(a.unread) {
+		if !at.After(now) {
+			a.look(id)
+		}
+	}
 }
 
 // quietAfter returns when the quiet time behind a message is over. A clock that
@@ -245,6 +269,9 @@ func (a *Agent) startDue(ctx context.Context) {
 		}
 		e := a.threads[id]
 		if full := a.ledger.check(a.now.Bounds, id, time.Now()); full != nil {
+			if e.Reason != full.reason {
+				a.counts["held back: "+full.name]++
+			}
 			a.enter(id, e, Waiting, full.reason, full.until)
 			continue
 		}
@@ -252,17 +279,19 @@ func (a *Agent) startDue(ctx context.Context) {
 	}
 }
 
-// dueThreads returns the threads whose time has come, the longest due first.
+// dueThreads returns the threads whose time has come, the longest due first;
+// where a bound has made several due at once, who asked first. Whoever chooses a
+// token chooses the thread's id, so that must not decide.
 func (a *Agent) dueThreads() []chat.ThreadID {
 	now := time.Now()
 	var due []chat.ThreadID
 	for id, e := range a.threads {
-		if e.isIdle() && !e.due.After(now) {
+		if e.isIdle() && e.wait(now) == 0 {
 			due = append(due, id)
 		}
 	}
 	slices.SortFunc(due, func(x, y chat.ThreadID) int {
-		return cmp.Or(a.threads[x].due.Compare(a.threads[y].due), cmp.Compare(x, y))
+		return cmp.Or(a.threads[x].due.Compare(a.threads[y].due), cmp.Compare(a.threads[x].asked, a.threads[y].asked), cmp.Compare(x, y))
 	})
 	return due
 }
@@ -270,16 +299,29 @@ func (a *Agent) dueThreads() []chat.ThreadID {
 // isIdle reports whether the thread waits for its time.
 func (e *entry) isIdle() bool { return e.Phase == Pending || e.Phase == Waiting }
 
-// untilDue is the time until the next thread may be started.
-func (a *Agent) untilDue() time.Duration {
-	const long = time.Hour
-	if a.now.Backend == nil || a.running >= a.now.Concurrency {
-		return long
+// wait is how long it is until the thread is due. No wait is longer than a day:
+// one that is was made by a clock that has since been set back.
+func (e *entry) wait(now time.Time) time.Duration {
+	const longest = 24 * time.Hour
+	wait := e.due.Sub(now)
+	if wait > longest {
+		return 0
 	}
-	wait := long
+	return max(wait, 0)
+}
+
+// untilDue is the time until the next thread may be started or looked at.
+func (a *Agent) untilDue() time.Duration {
+	now, wait := time.Now(), time.Hour
+	for _, at := range a.unread {
+		wait = min(wait, max(0, at.Sub(now)))
+	}
+	if a.now.Backend == nil || a.running >= a.now.Concurrency {
+		return wait
+	}
 	for _, e := range a.threads {
 		if e.isIdle() {
-			wait = min(wait, max(0, time.Until(e.due)))
+			wait = min(wait, e.wait(now))
 		}
 	}
 	return wait
@@ -292,7 +334,7 @@ func (a *Agent) start(ctx context.Context, id chat.ThreadID, e *entry) {
 	a.using[a.now.Backend]++
 	a.ledger.open(id, time.Now())
 	a.enter(id, e, Running, "", time.Time{})
-	r := run{agent: a, thread: id, settings: a.now}
+	r := run{agent: a, thread: id, message: e.Message, settings: a.now}
 	a.workers.Go(func() {
 		defer cancel(nil)
 		a.results <- r.do(runCtx)
@@ -322,9 +364,7 @@ func (a *Agent) finish(r result) {
 	e.cancel = nil
 	a.logResult(r)
 	if r.failure == nil || e.again || r.message != e.Message {
-		// What to do next stands in the thread: nothing, if it is answered.
-		delete(a.threads, r.thread)
-		a.look(r.thread)
+		a.lookAnew(r.thread, e)
 		return
 	}
 	e.Attempts++
@@ -333,6 +373,17 @@ func (a *Agent) finish(r result) {
 		return
 	}
 	a.enter(r.thread, e, Waiting, r.failure.Error(), time.Now().Add(backoff(e.Attempts, r.failure.After)))
+}
+
+// lookAnew decides what to do after a run by what stands in the thread: nothing,
+// if it is answered. A question that still is the same has failed as often as
+// before.
+func (a *Agent) lookAnew(id chat.ThreadID, before *entry) {
+	delete(a.threads, id)
+	a.look(id)
+	if e := a.threads[id]; e != nil && e.Message == before.Message {
+		e.Attempts = before.Attempts
+	}
 }
 
 func (a *Agent) logResult(r result) {
@@ -353,6 +404,9 @@ func (a *Agent) restore() {
 	}
 	a.ledger = state.Ledger
 	maps.Copy(a.counts, state.Counts)
+	if state.Settings != a.now.Mark {
+		return // what failed then may not fail now; the first look finds who waits
+	}
 	for id, ts := range state.Threads {
 		e := &entry{ThreadState: ts, due: time.UnixMilli(ts.Until)}
 		if ts.Phase == Running {
@@ -362,15 +416,16 @@ func (a *Agent) restore() {
 	}
 }
 
-// save writes the state if it has changed. Without a back end the threads are
-// none of the agent's business, and writing for each of their changes would slow
-// down those who post.
+// save writes the state if it has changed; one that could not be written is
+// written with whatever happens next. Without a back end the threads are none of
+// the agent's business, and writing for each of their changes would slow down
+// those who post.
 func (a *Agent) save() {
 	if !a.dirty || a.path == "" || a.now.Backend == nil && a.cleared {
 		return
 	}
 	a.step("save")
-	state := State{Threads: make(map[chat.ThreadID]ThreadState, len(a.threads)), Counts: a.counts, Ledger: a.ledger}
+	state := State{Settings: a.now.Mark, Threads: make(map[chat.ThreadID]ThreadState, len(a.threads)), Counts: a.counts, Ledger: a.ledger}
 	for id, e := range a.threads {
 		if a.now.Backend != nil {
 			state.Threads[id] = e.ThreadState
@@ -378,6 +433,7 @@ func (a *Agent) save() {
 	}
 	if err := writeState(a.path, state); err != nil {
 		a.log.Error("the agent's state is not saved", "error", err)
+		return
 	}
 	a.dirty, a.cleared = false, a.now.Backend == nil
 }

@@ -382,6 +382,32 @@ func TestAgent_RetriesSurviveARestart(t *testing.T) {
 	})
 }
 
+// Ensures that a restart with other settings tries anew what had failed, and
+// forgives no bound.
+func TestAgent_RestartWithOtherSettings(t *testing.T) {
+	t.Parallel()
+	bubble(t, nil, func(r *rig) {
+		r.backend.answer = func(context.Context, Question) (Answer, error) {
+			return Answer{}, Failf(ReasonRefused, false, "401")
+		}
+		r.say(testThread, chat.Operator, "a")
+		r.pass(3 * time.Second)
+		if s := r.state(); s.Phase != Failed {
+			t.Errorf("state = %+v", s)
+		}
+		r.stop()
+		r.backend.answer = echo
+		other := testSettings(r.backend)
+		other.Mark = "mended"
+		r.start(other)
+		r.pass(3 * time.Second)
+		r.want(testThread, "a", "re: a")
+		if state, err := ReadState(r.path); err != nil || len(state.Ledger.Charges) != 2 {
+			t.Errorf("state = %+v, %v", state, err)
+		}
+	})
+}
+
 // Ensures that what will not pass is not tried again, and that each kind of
 // unusable answer counts as a failure and is never stored.
 func TestAgent_UnusableAnswers(t *testing.T) {

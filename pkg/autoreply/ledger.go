@@ -57,12 +57,17 @@ func (l *ledger) settle(thread chat.ThreadID, tokens int) {
 
 // refusal says which bound a run would break, and until when.
 type refusal struct {
+	name   string // of the bound, whatever its value
 	reason string
 	until  time.Time
 }
 
-// check returns nil when the bounds allow another run for the thread.
+// check returns nil when the bounds allow another run for the thread. Charges
+// from a clock that was ahead count as of now.
 func (l *ledger) check(b Bounds, thread chat.ThreadID, now time.Time) *refusal {
+	for i := range l.Charges {
+		l.Charges[i].At = min(l.Charges[i].At, now.UnixMilli())
+	}
 	isThread := func(c charge) bool { return c.Thread == thread }
 	isAny := func(charge) bool { return true }
 	one := func(charge) int { return 1 }
@@ -84,7 +89,7 @@ func (l *ledger) check(b Bounds, thread chat.ThreadID, now time.Time) *refusal {
 			continue
 		}
 		if until, ok := l.until(rule.limit, rule.span, now, rule.count, rule.cost); !ok {
-			return &refusal{reason: fmt.Sprintf("the limit of %d %s is reached", rule.limit, rule.name), until: until}
+			return &refusal{name: rule.name, reason: fmt.Sprintf("the limit of %d %s is reached", rule.limit, rule.name), until: until}
 		}
 	}
 	return nil
@@ -99,9 +104,8 @@ func (l *ledger) until(limit int, span time.Duration, now time.Time, count func(
 		if !count(c) || c.At <= cut {
 			continue
 		}
-		// A charge from a clock that was ahead counts as of now.
 		if sum += cost(c); sum >= limit {
-			return time.UnixMilli(min(c.At, now.UnixMilli())).Add(span), false
+			return time.UnixMilli(c.At).Add(span), false
 		}
 	}
 	return time.Time{}, true

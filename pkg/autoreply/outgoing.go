@@ -60,7 +60,10 @@ func (o *Outgoing) Clean(text string) (string, error) {
 	}
 	text = o.links.Replace(text)
 	text = o.tag.ReplaceAllString(text, "< $1")
-	return o.scheme.ReplaceAllString(text, "$1 $2"), nil
+	for o.scheme.MatchString(text) { // one match may end where the next begins
+		text = o.scheme.ReplaceAllString(text, "$1 $2")
+	}
+	return text, nil
 }
 
 // HoldsSecret reports whether text carries a token, a configured key or a marked
@@ -102,19 +105,19 @@ func dropJoiners(s string) string {
 	}, s)
 }
 
-// isJoiner reports whether r is one of the invisible characters that emoji and
-// several scripts cannot do without.
+// isJoiner reports whether r does not show and yet writing needs it.
 func isJoiner(r rune) bool { return r == '\u200c' || r == '\u200d' || r == '\ufe0f' }
 
-// dropInvisible drops controls other than line feed and tab, and format
-// characters other than the joiners and selectors that writing needs.
+// dropInvisible drops controls other than line feed and tab, and whatever
+// else does not show, other than the joiners and the selector that writing needs.
 func dropInvisible(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n', r == '\t', isJoiner(r):
 			return r
 		case r == unicode.ReplacementChar, unicode.IsControl(r), unicode.Is(unicode.Cf, r),
-			unicode.Is(unicode.Co, r), unicode.Is(unicode.Zl, r), unicode.Is(unicode.Zp, r):
+			unicode.Is(unicode.Co, r), unicode.Is(unicode.Zl, r), unicode.Is(unicode.Zp, r),
+			unicode.Is(unicode.Variation_Selector, r), unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r):
 			return -1
 		}
 		return r

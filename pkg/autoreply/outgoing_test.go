@@ -1,6 +1,7 @@
 package autoreply
 
 import (
+	"os"
 	"strings"
 	"testing"
 )
@@ -24,11 +25,13 @@ func TestOutgoing_Defangs(t *testing.T) {
 		"comment":            {"<!-- x --><?php", "< !-- x -->< ?php"},
 		"autolink":           {"<https://evil.example>", "< https://evil.example>"},
 		"data uri":           {"data:text/html;base64,PHg+ and DATA:,x", "data :text/html;base64,PHg+ and DATA :,x"},
+		"data uri behind":    {"data:data:text/html,x javascript:javascript:data:x", "data :data :text/html,x javascript :javascript :data :x"},
 		"the word data":      {"the data: five", "the data: five"},
 		"javascript":         {"JavaScript:alert(1)", "JavaScript :alert(1)"},
 		"tag characters":     {"hi\U000E0041\U000E0042", "hi"},
 		"bidi":               {"a\u202eb\u2066c", "abc"},
 		"escape":             {"\x1b[31mred\x07", "[31mred"},
+		"selectors":          {"a\ufe00\U000e0100\u034f\u3164b", "ab"},
 		"zero width in tag":  {"<\u200bimg>", "< img>"},
 		"zero width in link": {"]\u200b(x)", "] (x)"},
 	} {
@@ -49,7 +52,7 @@ func TestOutgoing_KeepsSecrets(t *testing.T) {
 	o := NewOutgoing([]string{"correct horse battery", "short"})
 	for _, text := range []string{
 		hex, "token " + strings.ToUpper(hex) + ".", "x" + hex, hex[:32] + "\u200b" + hex[32:], hex[:32] + "\u200d" + hex[32:],
-		"correct\u200dhorse\u200c\ufe0fbattery", "relay\u200d-secret",
+		"correct\u200dhorse\u200c\ufe0fbattery", "relay\u200d-secret", hex[:32] + "\ufe0f" + hex[32:],
 		"the key is correcthorsebattery", "c o r r e c t\nhorse battery", "-----BEGIN RSA PRIVATE KEY-----", "sk-abcdefghijklmnopqrstuvwx",
 		"ghp_abcdefghijklmnopqrstuvwx", "AKIAIOSFODNN7EXAMPLE", "RELAY-SECRET canary",
 	} {
@@ -87,4 +90,17 @@ func FuzzOutgoing(f *testing.F) {
 			t.Errorf("Clean is not stable: %q, %q, %v", clean, again, err)
 		}
 	})
+}
+
+// Ensures that this project's own manual, which the agent quotes by default, can
+// be quoted.
+func TestOutgoing_ManualIsNoSecret(t *testing.T) {
+	t.Parallel()
+	manual, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewOutgoing(nil).Clean(string(manual)); err != nil {
+		t.Error(err)
+	}
 }

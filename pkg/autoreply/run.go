@@ -3,6 +3,7 @@ package autoreply
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"time"
 
 	"github.com/newos4/relay/pkg/chat"
@@ -20,6 +21,7 @@ var (
 type run struct {
 	agent    *Agent
 	thread   chat.ThreadID
+	message  string // that was the newest when it started
 	settings Settings
 }
 
@@ -27,7 +29,7 @@ type run struct {
 type result struct {
 	thread  chat.ThreadID
 	backend Backend
-	message string // what was to be answered, "" for nothing
+	message string // what was to be answered
 	outcome outcome
 	failure *Failure // nil unless the run failed
 	tools   int
@@ -57,8 +59,8 @@ func (r run) do(ctx context.Context) result {
 	started := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, r.settings.Budget.Time, context.DeadlineExceeded)
 	defer cancel()
-	res := result{thread: r.thread, backend: r.settings.Backend}
-	err := r.answer(ctx, &res)
+	res := result{thread: r.thread, message: r.message, backend: r.settings.Backend}
+	err := r.tryAnswer(ctx, &res)
 	res.took = time.Since(started)
 	if err != nil && isGivenUp(ctx) {
 		err = errSuperseded // whatever it says, it was cut short
@@ -79,12 +81,24 @@ func isGivenUp(ctx context.Context) bool {
 	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded)
 }
 
+// tryAnswer answers, and makes a failure of a panic: what strangers wrote must
+// not end the program. The panic's value may hold some of it and is not told.
+func (r run) tryAnswer(ctx context.Context, res *result) (err error) {
+	defer func() {
+		if recover() != nil {
+			r.agent.log.Error("a run of the agent panicked", "thread", string(r.thread), "stack", string(debug.Stack()))
+			err = Failf(ReasonInternal, false, "the program has a fault, which the log tells of")
+		}
+	}()
+	return r.answer(ctx, res)
+}
+
 // answer asks the back end and appends what it says under the condition that
 // the message is still the newest.
 func (r run) answer(ctx context.Context, res *result) error {
 	thread, err := r.agent.store.Thread(r.thread)
 	if err != nil {
-		return Failf(ReasonInternal, false, "reading the thread: %w", err)
+		return Failf(ReasonInternal, true, "reading the thread: %w", err)
 	}
 	if !thread.Awaiting() {
 		return errSuperseded
@@ -131,7 +145,8 @@ func draft(ctx context.Context, settings Settings, q Question, step func(string)
 		if chat.CheckText(whole.Text, q.Limit) == nil {
 			return whole, nil
 		}
-		q.TooLong = whole.Text
+		// Shortening needs no files, and those that were shown count for both.
+		q.TooLong, q.Budget.ToolCalls, q.Budget.Bytes = whole.Text, 0, 0
 		if q.Budget.Tokens = settings.Budget.Tokens - whole.Tokens; q.Budget.Tokens <= 0 {
 			return whole, Failf(ReasonBudget, false, "the answer is too long and no tokens are left to shorten it")
 		}

@@ -45,7 +45,9 @@ type ThreadState struct {
 
 // State is what the agent is doing, as it stands in its state file.
 type State struct {
-	Threads map[chat.ThreadID]ThreadState `json:"threads"`
+	// Settings is the mark of those that the state is of.
+	Settings string                        `json:"settings,omitzero"`
+	Threads  map[chat.ThreadID]ThreadState `json:"threads"`
 	// Counts are the runs by outcome since the file was made.
 	Counts map[string]int `json:"counts"`
 	Ledger ledger         `json:"ledger"`
@@ -85,7 +87,8 @@ func writeState(path string, s State) error {
 	if err := os.MkdirAll(filepath.Dir(path), stateDirMode); err != nil {
 		return fmt.Errorf("writing the agent's state: %w", err)
 	}
-	// Beside the file and not in a temporary directory that others may share.
+	// Beside the file: in a temporary directory others may be, and it would not
+	// give the group that a set-group-id directory gives.
 	beside := renameio.WithTempDir(filepath.Dir(path))
 	if err := renameio.WriteFile(path, append(data, '\n'), stateMode, renameio.IgnoreUmask(), beside); err != nil {
 		return fmt.Errorf("writing the agent's state: %w", err)

@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -25,10 +27,12 @@ import (
 const probeTimeout = 30 * time.Second
 
 // agentSettings returns how the agent answers under the configuration. A back
-// end that cannot be made leaves the threads to people and says why in each.
-func agentSettings(ctx context.Context, cfg *config.Config, closed []string, log *slog.Logger) autoreply.Settings {
+// end that cannot be made leaves the threads to people and says why in each. What
+// a command complains of goes to complaints, nil for nowhere.
+func agentSettings(ctx context.Context, cfg *config.Config, closed []string, log *slog.Logger, complaints io.Writer) autoreply.Settings {
 	a := cfg.Agent
 	settings := autoreply.Settings{
+		Mark:  markOf(cfg),
 		Quiet: a.Quiet, Concurrency: a.Concurrency, Limit: cfg.Limits.Text,
 		Budget: autoreply.Budget{Time: a.Budget.Time, ToolCalls: a.Budget.ToolCalls, Bytes: a.Budget.Bytes, Tokens: a.Budget.Tokens},
 		Bounds: autoreply.Bounds{
@@ -38,20 +42,46 @@ func agentSettings(ctx context.Context, cfg *config.Config, closed []string, log
 			AgentTurns: a.Budget.AgentTurns, Retries: a.Budget.Retries,
 		},
 	}
-	backend, secrets, err := newBackend(ctx, cfg, closed, log)
-	if err != nil {
+	backend, err := newBackend(ctx, cfg, closed, log, complaints)
+	switch {
+	case err != nil:
 		log.Error("the agent cannot start", "backend", a.Backend, "error", err)
 		backend = broken{err}
-	} else {
-		log.Info("the agent", "backend", a.Backend, "roots", a.Roots)
+	case backend == nil:
+		log.Info("the agent is off")
+	default:
+		log.Info("the agent answers", "backend", a.Backend, "roots", a.Roots)
 	}
-	settings.Backend, settings.Outgoing = backend, autoreply.NewOutgoing(secrets)
+	settings.Backend, settings.Outgoing = backend, autoreply.NewOutgoing(secretsOf(a))
 	return settings
 }
 
-// newBackend makes the configured back end, nil for none, and returns the
-// secrets that no answer may carry.
-func newBackend(ctx context.Context, cfg *config.Config, closed []string, log *slog.Logger) (autoreply.Backend, []string, error) {
+// secretsOf returns the keys that no answer may carry: all that are configured,
+// also those of back ends that are not in use. One that cannot be read cannot be
+// in an answer either.
+func secretsOf(a config.Agent) []string {
+	var secrets []string
+	for _, file := range []string{a.OpenAI.KeyFile, a.Hermes.KeyFile} {
+		if key, err := readKey(file); err == nil {
+			secrets = append(secrets, key)
+		}
+	}
+	return secrets
+}
+
+// markOf tells one configuration of the agent from another.
+func markOf(cfg *config.Config) string {
+	hash := sha256.New()
+	for _, o := range cfg.Options() {
+		if strings.HasPrefix(o.Key, "agent.") {
+			fmt.Fprintf(hash, "%s=%q\n", o.Key, o.Value())
+		}
+	}
+	return hex.EncodeToString(hash.Sum(nil)[:8])
+}
+
+// newBackend makes the configured back end, nil for none.
+func newBackend(ctx context.Context, cfg *config.Config, closed []string, log *slog.Logger, complaints io.Writer) (autoreply.Backend, error) {
 	switch cfg.Agent.Backend {
 	case config.BackendOpenAI:
 		return newOpenAI(ctx, cfg, closed, log)
@@ -60,60 +90,57 @@ func newBackend(ctx context.Context, cfg *config.Config, closed []string, log *s
 	case config.BackendExtract:
 		reader, err := openReader(ctx, cfg.Agent, closed, log)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		return owner{extract.New(newIndex(reader)), reader}, nil, nil
+		return owner{extract.New(newIndex(reader)), reader}, nil
 	case config.BackendCommand:
-		backend, err := command.New(command.Options{Argv: cfg.Agent.Command.Argv, Logger: log})
-		return backend, nil, err
+		return command.New(command.Options{Argv: cfg.Agent.Command.Argv, Logger: log, Complaints: complaints})
 	}
-	return nil, nil, nil
+	return nil, nil
 }
 
-func newOpenAI(ctx context.Context, cfg *config.Config, closed []string, log *slog.Logger) (autoreply.Backend, []string, error) {
+func newOpenAI(ctx context.Context, cfg *config.Config, closed []string, log *slog.Logger) (autoreply.Backend, error) {
 	key, err := readKey(cfg.Agent.OpenAI.KeyFile)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	opts := openai.Options{BaseURL: cfg.Agent.OpenAI.BaseURL, Model: cfg.Agent.OpenAI.Model, Key: openai.Key(key),
 		RequestTimeout: cfg.Agent.Budget.Time, // the whole answer is bounded by it
 	}
 	if len(cfg.Agent.Roots) == 0 {
-		backend, err := openai.New(opts)
-		return backend, []string{key}, err
+		return openai.New(opts)
 	}
 	reader, err := openReader(ctx, cfg.Agent, closed, log)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	opts.Files = reader
 	backend, err := openai.New(opts)
 	if err != nil {
-		return nil, nil, errors.Join(err, reader.Close())
+		return nil, errors.Join(err, reader.Close())
 	}
-	return owner{backend, reader}, []string{key}, nil
+	return owner{backend, reader}, nil
 }
 
-func newHermes(ctx context.Context, cfg *config.Config, closed []string, log *slog.Logger) (autoreply.Backend, []string, error) {
+func newHermes(ctx context.Context, cfg *config.Config, closed []string, log *slog.Logger) (autoreply.Backend, error) {
 	key, err := readKey(cfg.Agent.Hermes.KeyFile)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	opts := hermesapi.Options{BaseURL: cfg.Agent.Hermes.BaseURL, Key: key}
 	if len(cfg.Agent.Roots) == 0 {
-		backend, err := hermesapi.New(opts)
-		return backend, []string{key}, err
+		return hermesapi.New(opts)
 	}
 	reader, err := openReader(ctx, cfg.Agent, closed, log)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	opts.Passages = newIndex(reader)
 	backend, err := hermesapi.New(opts)
 	if err != nil {
-		return nil, nil, errors.Join(err, reader.Close())
+		return nil, errors.Join(err, reader.Close())
 	}
-	return owner{backend, reader}, []string{key}, nil
+	return owner{backend, reader}, nil
 }
 
 // openReader starts the confined reader of the readable roots, in which the
@@ -142,13 +169,16 @@ func newIndex(reader *sandbox.Reader) *passage.Index {
 	return passage.New(passage.Options{Files: reader, Closed: autoreply.NewOutgoing(nil).HoldsSecret})
 }
 
+// credentials is where systemd says that it has put a service's credentials.
+const credentials = "CREDENTIALS_DIRECTORY"
+
 // readKey returns the key in a file, or in a credential that systemd hands over.
 func readKey(file string) (string, error) {
 	if file == "" {
 		return "", nil
 	}
 	if name, ok := strings.CutPrefix(file, config.CredentialPrefix); ok {
-		dir := os.Getenv("CREDENTIALS_DIRECTORY")
+		dir := os.Getenv(credentials)
 		if dir == "" {
 			return "", fmt.Errorf("the key %q is a systemd credential, and systemd has handed over none", file)
 		}
@@ -174,7 +204,7 @@ func closedPaths(cfg *config.Config, configFile string, threads string) []string
 	if absolute, err := filepath.Abs(configFile); err == nil {
 		paths = append(paths, absolute)
 	}
-	for _, path := range []string{cfg.Agent.OpenAI.KeyFile, cfg.Agent.Hermes.KeyFile, os.Getenv("CREDENTIALS_DIRECTORY")} {
+	for _, path := range []string{cfg.Agent.OpenAI.KeyFile, cfg.Agent.Hermes.KeyFile, os.Getenv(credentials)} {
 		if filepath.IsAbs(path) {
 			paths = append(paths, path)
 		}

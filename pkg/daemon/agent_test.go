@@ -146,6 +146,119 @@ func TestAgentTest(t *testing.T) {
 	}
 }
 
+// Ensures that what is relayd's own stays closed also where a root contains it:
+// its configuration, however it was named, keys, threads, resets, credentials
+// and state.
+func TestAgent_OwnFilesStayClosed(t *testing.T) {
+	root := t.TempDir()
+	t.Chdir(root)
+	t.Setenv("CREDENTIALS_DIRECTORY", filepath.Join(root, "handed"))
+	const marker = "observatory canary"
+	open := "open.txt"
+	for _, name := range []string{
+		"relay.yaml", "state/agent.txt", "spaces/newos4/data/chat/x.txt", "spaces/newos4/data/chat-reset/x.txt", "one.txt", "two.txt", "handed/openai", open,
+	} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		text := "The " + marker + " of " + name + "\n"
+		if name == "relay.yaml" {
+			text = "# " + text
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, stdout, stderr := run(t, []string{
+		"RELAYD_ROOT=" + root, "RELAYD_AGENT_BACKEND=extract", "RELAYD_AGENT_ROOTS=" + root,
+		"RELAYD_AGENT_OPENAI_KEY_FILE=one.txt", "RELAYD_AGENT_HERMES_KEY_FILE=" + filepath.Join(root, "two.txt"),
+	}, "agent", "test", "What is the observatory canary?", "--config", "relay.yaml")
+	if code != 0 || !strings.Contains(stdout, open) || strings.Count(stdout, marker) != 1 {
+		t.Errorf("code %d\n%s%s", code, stdout, stderr)
+	}
+}
+
+// Ensures that no answer carries a configured key, whichever back end is in use.
+func TestAgent_KeyOfAnotherBackend(t *testing.T) {
+	t.Parallel()
+	dir := manual(t)
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte("midnight-rendezvous\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "more.txt"), []byte("The observatory opens to midnight-rendezvous.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := run(t, []string{
+		"RELAYD_ROOT=" + t.TempDir(), "RELAYD_AGENT_BACKEND=extract", "RELAYD_AGENT_ROOTS=" + dir, "RELAYD_AGENT_HERMES_KEY_FILE=" + key,
+	}, "agent", "test", "What opens the observatory?", "--config", emptyConfig(t))
+	if code != 1 || !strings.Contains(stderr, "held a secret") || strings.Contains(stdout, "rendezvous") {
+		t.Errorf("code %d\n%s%s", code, stdout, stderr)
+	}
+}
+
+// Ensures that what a command complains of, which may repeat a message, is shown
+// by a dry run.
+func TestAgentTest_ShowsComplaints(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\ncat >&2\nexit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := run(t, []string{"RELAYD_AGENT_BACKEND=command", "RELAYD_AGENT_COMMAND_ARGV=" + program},
+		"agent", "test", "a question", "--config", emptyConfig(t))
+	if code != 1 || strings.Count(stderr, "a question") != 1 {
+		t.Errorf("code %d, %s", code, stderr)
+	}
+}
+
+// Ensures that reloads leave neither processes nor descriptors behind.
+func TestServe_ReloadsLeakNothing(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir(), "RELAYD_AGENT_BACKEND=extract", "RELAYD_AGENT_ROOTS="+manual(t))
+	r.waitForLog(t, "the agent answers")
+	before := r.descriptors(t)
+	for i := range 30 {
+		r.hangUp(t)
+		r.waitForLogTimes(t, "the configuration was reloaded", i+1)
+	}
+	// The last of them may not have let go of the reader before yet.
+	if after := r.descriptors(t); after > before+8 {
+		t.Errorf("%d descriptors after the reloads, %d before", after, before)
+	}
+	if n := r.children(t); n > 2 {
+		t.Errorf("%d children after the reloads", n)
+	}
+}
+
+func (r *relayd) descriptors(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", r.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+// children counts the processes that relayd has started and that are left, dead
+// ones included.
+func (r *relayd) children(t *testing.T) int {
+	t.Helper()
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", r.Process.Pid))
+	if err != nil || len(lists) == 0 {
+		t.Fatalf("this kernel does not list children: %v", err)
+	}
+	n := 0
+	for _, list := range lists {
+		text, err := os.ReadFile(list)
+		if err != nil {
+			continue // the thread is gone
+		}
+		n += len(strings.Fields(string(text)))
+	}
+	return n
+}
+
 // hangUp asks for a reload as systemd does.
 func (r *relayd) hangUp(t *testing.T) {
 	t.Helper()

@@ -50,7 +50,7 @@ func testAgent(cmd *cobra.Command, env Env, flags configFlags, question string) 
 		return usageError{err}
 	}
 	log := newLogger(env.Stderr, cfg.Log)
-	settings := agentSettings(cmd.Context(), cfg, closedPaths(cfg, flags.path(), openStore(cfg, log).Path()), log)
+	settings := agentSettings(cmd.Context(), cfg, closedPaths(cfg, flags.path(), openStore(cfg, log).Path()), log, env.Stderr)
 	if settings.Backend == nil {
 		return usageError{errors.New("agent.backend is none, so there is nothing to try\nhint: set it, or try RELAYD_AGENT_BACKEND=extract RELAYD_AGENT_ROOTS=DIR relayd agent test …")}
 	}

@@ -402,12 +402,18 @@ func TestServe_FinishesWhatIsInFlight(t *testing.T) {
 // waitForLog waits until the log holds text.
 func (r *relayd) waitForLog(t *testing.T, text string) {
 	t.Helper()
+	r.waitForLogTimes(t, text, 1)
+}
+
+// waitForLogTimes waits until the log says a text that often.
+func (r *relayd) waitForLogTimes(t *testing.T, text string, times int) {
+	t.Helper()
 	timeout := time.After(20 * time.Second)
-	for !strings.Contains(r.log.String(), text) {
+	for strings.Count(r.log.String(), text) < times {
 		select {
 		case <-r.log.written:
 		case <-timeout:
-			t.Fatalf("the log never says %q:\n%s", text, r.log)
+			t.Fatalf("the log never says %q %d times:\n%s", text, times, r.log)
 		}
 	}
 }

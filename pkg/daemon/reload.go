@@ -29,8 +29,15 @@ func (s *Server) reloadOn(ctx context.Context, told <-chan os.Signal) {
 
 func (s *Server) reload(ctx context.Context, next *config.Config) {
 	s.limiter.Configure(windowsOf(next.Limits)...)
-	if err := s.agent.Apply(ctx, agentSettings(ctx, next, s.closed(next), s.log)); err != nil {
-		return // the server stops
+	settings := agentSettings(ctx, next, s.closed(next), s.log, nil)
+	if err := s.agent.Apply(ctx, settings); err != nil { // the server stops
+		if settings.Backend != nil {
+			_ = settings.Backend.Close() // nobody has taken it
+		}
+		return
+	}
+	if settings.Backend != nil {
+		probe(ctx, settings.Backend, s.log)
 	}
 	s.log.Info("the configuration was reloaded", slog.Any("needs_restart", needRestart(s.cfg, next)))
 }

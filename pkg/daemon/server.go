@@ -75,7 +75,7 @@ func NewServer(ctx context.Context, opts Options) (*Server, error) {
 		closed:  func(c *config.Config) []string { return closedPaths(c, opts.ConfigFile, store.Path()) },
 		load:    opts.Load, reloads: opts.Reloads,
 	}
-	settings := agentSettings(ctx, cfg, s.closed(cfg), log)
+	settings := agentSettings(ctx, cfg, s.closed(cfg), log, nil)
 	s.backend = settings.Backend
 	s.agent = autoreply.New(settings, store, cfg.StatePath(autoreply.StateFile), log)
 	return s, nil

@@ -13,20 +13,21 @@
 //   - When the context ends, when the program writes too much, and also when it
 //     exits, its whole group is killed. With the death of this process the
 //     kernel kills the program itself.
-//   - More than 256 KiB of output is a failure. Of its standard error the last
-//     4 KiB go to the log when it fails, on one line.
+//   - More than 256 KiB of output is a failure. What it writes to its standard
+//     error may repeat a message, so that the log is told its size alone; see
+//     [Options.Complaints].
 //
 // What it does not promise: the program is not confined. It runs as this user,
 // and reads, writes and connects as it was made to; a descendant that moves to
 // another session survives it. A program that hands a message to a model with
-// tools gives strangers those tools. What it writes to its standard error may
-// repeat a message.
+// tools gives strangers those tools.
 package command
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
@@ -60,8 +61,12 @@ type Options struct {
 	Path string
 	// TempDir is where working directories are made. Default [os.TempDir].
 	TempDir string
-	// Logger gets the standard error of a program that failed. Nil discards.
+	// Logger is told when a program that failed wrote to its standard error. Nil
+	// discards.
 	Logger *slog.Logger
+	// Complaints gets the last 4 KiB of that, on one line, for a person to read
+	// and nobody to keep. Nil discards.
+	Complaints io.Writer
 
 	pipeGrace time.Duration // tests cannot wait for the usual one
 }
@@ -72,6 +77,7 @@ type Backend struct {
 	path      string
 	tempDir   string
 	log       *slog.Logger
+	complain  io.Writer
 	pipeGrace time.Duration
 }
 
@@ -84,12 +90,15 @@ func New(o Options) (*Backend, error) {
 	if strings.Contains(o.Argv[0], "/") && !strings.HasPrefix(o.Argv[0], "/") {
 		return nil, fmt.Errorf("the answering command %q is neither an absolute path nor a bare name", o.Argv[0])
 	}
-	b := &Backend{argv: o.Argv, path: o.Path, tempDir: o.TempDir, log: o.Logger, pipeGrace: o.pipeGrace}
+	b := &Backend{argv: o.Argv, path: o.Path, tempDir: o.TempDir, log: o.Logger, complain: o.Complaints, pipeGrace: o.pipeGrace}
 	if b.path == "" {
 		b.path = DefaultPath
 	}
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
+	}
+	if b.complain == nil {
+		b.complain = io.Discard
 	}
 	if b.pipeGrace == 0 {
 		b.pipeGrace = pipeGrace
@@ -143,10 +152,11 @@ func (b *Backend) remove(dir string) {
 	}
 }
 
-// report logs what a failed program wrote to its standard error.
+// report tells what a failed program wrote to its standard error.
 func (b *Backend) report(q autoreply.Question, p *process) {
 	if line := p.stderr.line(); line != "" {
-		b.log.Warn("answering command complained", "thread", q.Thread, "stderr", line)
+		b.log.Warn("answering command complained; relayd agent test shows how", "thread", q.Thread, "bytes", len(line))
+		fmt.Fprintln(b.complain, line)
 	}
 }
 

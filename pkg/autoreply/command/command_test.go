@@ -162,21 +162,25 @@ func TestAnswer_Surroundings(t *testing.T) {
 	}
 }
 
-// Ensures that what a failed command said goes to the log, on one line, never
-// more than 4 KiB of it, and that its output is no answer.
+// Ensures that what a failed command said is shown on one line, never more than
+// 4 KiB of it, that none of it is in the log or the error, and that its output is
+// no answer.
 func TestAnswer_Fails(t *testing.T) {
 	t.Parallel()
-	var log strings.Builder
-	_, err := MustNew(t, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, "fail").Answer(t.Context(), ask("?"))
+	var log, shown strings.Builder
+	_, err := MustNew(t, Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), Complaints: &shown}, "fail").Answer(t.Context(), ask("?"))
 	if reason, retry := reasonOf(t, err); reason != autoreply.ReasonInternal || !retry {
 		t.Errorf("got %v, %v", reason, retry)
 	}
 	if !strings.Contains(err.Error(), "exit status 3") || strings.Contains(err.Error(), "broken") {
 		t.Errorf("error %q", err)
 	}
-	line := log.String()
+	if !strings.Contains(log.String(), "complained") || strings.Contains(log.String(), "broken") {
+		t.Errorf("logged %q", log.String())
+	}
+	line := shown.String()
 	if !strings.Contains(line, `broken⟦U+001B⟧[2J`) || strings.Count(line, "\n") != 1 || len(line) > maxStderr+kib {
-		t.Errorf("logged %d bytes: %.200q", len(line), line)
+		t.Errorf("shown are %d bytes: %.200q", len(line), line)
 	}
 }
 

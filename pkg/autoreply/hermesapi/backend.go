@@ -33,7 +33,8 @@ type Searcher interface {
 // Options says which server answers.
 type Options struct {
 	// BaseURL is the server's address, as http://127.0.0.1:8642, with or without
-	// a profile's prefix, with or without /v1 at its end.
+	// a profile's prefix, with or without /v1 at its end. With a key it must be
+	// https, unless its host is localhost or a loopback address.
 	BaseURL string
 	// Key is the server's bearer key.
 	Key string
@@ -78,7 +79,7 @@ type Backend struct {
 // New returns a back end. It fails when the address or the key is malformed, and
 // repeats neither a key nor a password in the error.
 func New(o Options) (*Backend, error) {
-	base, err := parseBase(o.BaseURL)
+	base, err := parseBase(o.BaseURL, o.Key != "")
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +110,12 @@ func New(o Options) (*Backend, error) {
 	return b, nil
 }
 
-func parseBase(address string) (string, error) {
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+}
+
+func parseBase(address string, hasKey bool) (string, error) {
 	base, err := url.Parse(address)
 	if err != nil {
 		return "", errors.New("the address of the Hermes API server is malformed")
@@ -119,6 +125,9 @@ func parseBase(address string) (string, error) {
 	}
 	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.RawQuery != "" || base.Fragment != "" {
 		return "", fmt.Errorf("%q is not the address of a Hermes API server: want http://HOST:PORT", address)
+	}
+	if hasKey && base.Scheme == "http" && !isLoopback(base.Hostname()) {
+		return "", fmt.Errorf("%s would send the key of the Hermes API server in the clear; use https", address)
 	}
 	return strings.TrimSuffix(strings.TrimRight(base.String(), "/"), "/v1"), nil
 }
@@ -155,7 +164,7 @@ func confine(given *http.Client) *http.Client {
 //   - [autoreply.ReasonTimeout] at the context's deadline.
 //
 // Of the budget, Tokens bounds the prompt, in which each code point counts as
-// one, and Bytes the excerpts; 0 is no bound.
+// one, unless it is 0, and Bytes the excerpts.
 func (b *Backend) Answer(ctx context.Context, q autoreply.Question) (autoreply.Answer, error) {
 	if err := b.prove(ctx, false); err != nil {
 		return autoreply.Answer{}, err

@@ -14,6 +14,10 @@ import (
 	"github.com/newos4/relay/pkg/chat"
 )
 
+// bytesPerToken is how many bytes are taken for a token where the server does
+// not count.
+const bytesPerToken = 3
+
 // completionRequest is what is sent (section 2.5). Stream is always false: an
 // answer is of use only when it is whole.
 type completionRequest struct {
@@ -76,18 +80,23 @@ func (b *Backend) complete(ctx context.Context, thread chat.ThreadID, p prompt) 
 	if r.status != http.StatusOK {
 		return autoreply.Answer{}, statusFailure(r, b.now())
 	}
-	return parseCompletion(r)
+	return parseCompletion(r, len(body))
 }
 
 // parseCompletion takes nothing for an answer that the server, in any of the
-// ways it has, calls unfinished: it would be an error's text, or a part.
-func parseCompletion(r *response) (autoreply.Answer, error) {
+// ways it has, calls unfinished: it would be an error's text, or a part. What
+// the server does not count is estimated from the bytes of both.
+func parseCompletion(r *response, sent int) (autoreply.Answer, error) {
 	var c completion
 	if err := json.Unmarshal(r.body, &c, jsontext.AllowInvalidUTF8(true)); err != nil {
 		return autoreply.Answer{}, autoreply.Failf(autoreply.ReasonUnavailable, true, "the answer is not a completion")
 	}
+	c.Usage.TotalTokens = max(c.Usage.TotalTokens, 0)
 	if len(c.Choices) == 0 {
 		return autoreply.Answer{}, c.failure(autoreply.ReasonNoAnswer, "no choice")
+	}
+	if c.Usage.TotalTokens == 0 {
+		c.Usage.TotalTokens = (sent + len(r.body)) / bytesPerToken
 	}
 	first := c.Choices[0]
 	finish := first.FinishReason

@@ -150,7 +150,7 @@ func TestNew(t *testing.T) {
 		}
 	}
 	for _, key := range []string{"a secret", "secret\n", "sécret"} {
-		if _, err := New(Options{BaseURL: "http://h.example", Key: key}); err == nil || strings.Contains(err.Error(), "secret") {
+		if _, err := New(Options{BaseURL: "https://h.example", Key: key}); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("New with the key %q: %v", key, err)
 		}
 	}
@@ -162,5 +162,21 @@ func TestNew_Client(t *testing.T) {
 	var client http.Client
 	if _, err := New(Options{BaseURL: "http://h.example", Client: &client}); err != nil || client.CheckRedirect != nil || client.Transport != nil {
 		t.Errorf("client is %+v, %v", client, err)
+	}
+}
+
+// Ensures that a key is sent in the clear to this host alone.
+func TestNew_KeyInTheClear(t *testing.T) {
+	t.Parallel()
+	for address, ok := range map[string]bool{
+		"http://127.0.0.1:8642": true, "http://localhost/v1": true, "http://[::1]:1": true, "https://h.example": true,
+		"http://h.example": false, "http://192.0.2.1:8642": false, "http://localhost.example": false,
+	} {
+		if _, err := New(Options{BaseURL: address, Key: testKey}); (err == nil) != ok || err != nil && strings.Contains(err.Error(), testKey) {
+			t.Errorf("%s: %v", address, err)
+		}
+		if _, err := New(Options{BaseURL: address}); err != nil {
+			t.Errorf("%s without a key: %v", address, err)
+		}
 	}
 }

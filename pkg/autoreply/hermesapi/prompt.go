@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -143,11 +142,8 @@ func (e *encoder) message(m chat.Message) string {
 func (e *encoder) omission(n int) string { return e.encode(omissionLine{n}) }
 
 // excerpts returns lines of the best excerpts, as many as fit into room code
-// points and, unless it is 0, into the given number of bytes.
+// points and into the given number of bytes.
 func (e *encoder) excerpts(excerpts []passage.Passage, room, bytes int) []string {
-	if bytes == 0 {
-		bytes = math.MaxInt
-	}
 	var lines []string
 	for _, x := range excerpts {
 		line := e.encode(excerptLine{untrusted.Line(x.Path), x.First, x.Last, untrusted.Visible(x.Text)})

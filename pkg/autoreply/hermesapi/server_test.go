@@ -129,7 +129,7 @@ func (h *hermes) MustNew(t testing.TB, o Options) *Backend {
 
 // ask returns a question whose messages an operator wrote.
 func ask(texts ...string) autoreply.Question {
-	q := autoreply.Question{Thread: thread, Limit: 4000}
+	q := autoreply.Question{Thread: thread, Limit: 4000, Budget: autoreply.Budget{Bytes: 1 << 20}}
 	for i, text := range texts {
 		q.Messages = append(q.Messages, chat.Message{Epoch: 1_700_000_000_000 + int64(i), Author: chat.Operator, Text: text})
 	}

@@ -65,6 +65,12 @@ func isUnknown(status int) bool {
 	return status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusNotImplemented
 }
 
+// isInTrouble reports whether a server says nothing of itself for now. What it
+// does not know it says with another status.
+func isInTrouble(status int) bool {
+	return isBusy(status) || status >= http.StatusInternalServerError && status != http.StatusNotImplemented
+}
+
 // checkHarmless asks, once, whether the server is an agent. One that does not
 // know the question is none. It is asked before any text is sent; responses are
 // watched for signs of an agent all the same.
@@ -73,7 +79,7 @@ func (b *Backend) checkHarmless(ctx context.Context) error {
 		return nil
 	}
 	resp, err := b.send(ctx, http.MethodGet, "capabilities", nil)
-	if err != nil && (resp.status == 0 || isBusy(statusOf(resp)) || isHermes(resp)) {
+	if err != nil && (resp.status == 0 || isInTrouble(statusOf(resp)) || isHermes(resp)) {
 		return err
 	}
 	b.harmless.Store(true)
@@ -81,7 +87,7 @@ func (b *Backend) checkHarmless(ctx context.Context) error {
 }
 
 // Answer lets the model answer, with the tools that the budget allows. It fails
-// with a [*autoreply.Failure].
+// with a [*autoreply.Failure]; what was looked at is told all the same.
 //
 // Tokens are counted as the server reports them; where it does not, a token is
 // taken to be three bytes, which is more than they mostly are. The bound on
@@ -97,7 +103,7 @@ func (b *Backend) Answer(ctx context.Context, q autoreply.Question) (autoreply.A
 	}
 	text, err := t.answer(ctx)
 	if err != nil {
-		return autoreply.Answer{}, asFailure(ctx, err, t.tokens)
+		return autoreply.Answer{Tools: t.run.Uses()}, asFailure(ctx, err, t.tokens)
 	}
 	return autoreply.Answer{Text: text, Tools: t.run.Uses(), Tokens: t.tokens}, nil
 }

@@ -88,6 +88,21 @@ func TestHermesIsRefused(t *testing.T) {
 		t.Errorf("%d texts were sent", n)
 	}
 
+	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			t.Error("a text was sent to a server that has not said what it is")
+		}
+		w.WriteHeader(http.StatusInternalServerError)
+	}))
+	defer busy.Close()
+	unknown, err := openai.New(openai.Options{BaseURL: busy.URL, Model: "m", Retries: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unknown.Answer(t.Context(), question("hello")); err == nil {
+		t.Error("a server in trouble is taken for harmless")
+	}
+
 	later := newFixture(t, autoreplytest.Options{})
 	later.server.Script("", autoreplytest.Turn{Text: "x", Header: http.Header{"X-Hermes-Session-Id": {"api-1"}}})
 	later.fails(question("hello"), autoreply.ReasonUnsafe, false)

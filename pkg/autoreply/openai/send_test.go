@@ -122,6 +122,11 @@ func TestSend_NoRetries(t *testing.T) {
 	if failure := f.failure(question("hello"), autoreply.ReasonUnavailable, true); failure.Tokens != 123 {
 		t.Errorf("%d tokens, want 123", failure.Tokens)
 	}
+	f.server.Script("",
+		autoreplytest.Turn{Calls: []autoreplytest.Call{{Name: "list_files"}}}, autoreplytest.Turn{Status: 503})
+	if answer, err := f.backend.Answer(t.Context(), question("hello")); err == nil || len(answer.Tools) != 1 {
+		t.Errorf("with the failure come %+v, want what was looked at", answer)
+	}
 	if len(f.waits) > 0 {
 		t.Errorf("repeated %d times", len(f.waits))
 	}
@@ -134,6 +139,9 @@ func TestSend_Timeout(t *testing.T) {
 	slow := newFixture(t, autoreplytest.Options{}, func(o *openai.Options) { o.RequestTimeout = 200 * time.Millisecond })
 	slow.server.Script("", autoreplytest.Turn{Gate: autoreplytest.NewGate()})
 	failure := slow.failure(question("hello"), autoreply.ReasonTimeout, true)
+	if failure.Tokens <= 0 {
+		t.Error("the tokens of a request that was given up are not counted")
+	}
 	if !errors.Is(failure, context.DeadlineExceeded) || len(slow.waits) > 0 {
 		t.Errorf("failure %v after %d repetitions", failure, len(slow.waits))
 	}

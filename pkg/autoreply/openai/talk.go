@@ -144,6 +144,9 @@ func (t *talk) ask(ctx context.Context) (*message, error) {
 	}
 	resp, err := t.post(ctx, min(room, t.backend.opts.MaxTokens))
 	if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+			t.tokens += t.prompted() // a model that was at work is paid for
+		}
 		return nil, err
 	}
 	used := resp.document.usage.tokens()

@@ -71,13 +71,14 @@ func secretsOf(a config.Agent) []string {
 
 // markOf tells one configuration of the agent from another.
 func markOf(cfg *config.Config) string {
-	hash := sha256.New()
+	var all strings.Builder
 	for _, o := range cfg.Options() {
 		if strings.HasPrefix(o.Key, "agent.") {
-			fmt.Fprintf(hash, "%s=%q\n", o.Key, o.Value())
+			fmt.Fprintf(&all, "%s=%q\n", o.Key, o.Value())
 		}
 	}
-	return hex.EncodeToString(hash.Sum(nil)[:8])
+	sum := sha256.Sum256([]byte(all.String()))
+	return hex.EncodeToString(sum[:8])
 }
 
 // newBackend makes the configured back end, nil for none.

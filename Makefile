@@ -20,6 +20,7 @@ run: build ## Serve on 127.0.0.1:8640 with data under ./var
 .PHONY: test
 test: setup lint ## Install what the tests need, then run all of them
 	CGO_ENABLED=1 $(GO) test -race -timeout 10m ./...
+	CGO_ENABLED=0 $(GO) test -timeout 5m ./pkg/sandbox # as it is shipped: other threads, other system calls
 	scripts/accept
 
 .PHONY: lint

@@ -49,7 +49,11 @@ func (a *app) printAgent(agent *agentJSON) {
 	if agent == nil {
 		return
 	}
-	line := fmt.Sprintf("agent %s for %s", agent.Phase, formatAge(time.Duration(agent.AgeMS)*time.Millisecond))
+	format := "agent %s for %s"
+	if agent.Phase == autoreply.Failed {
+		format = "agent %s %s ago"
+	}
+	line := fmt.Sprintf(format, agent.Phase, formatAge(time.Duration(agent.AgeMS)*time.Millisecond))
 	if agent.Reason != "" {
 		line += ": " + agent.Reason
 	}

@@ -100,7 +100,7 @@ func (o pollOptions) check(cmd *cobra.Command, hasThread bool) error {
 	}
 	switch {
 	case len(given) > 0 && !hasThread:
-		return usagef("for example: chat poll 60e05bd1b195af2f "+given[0], "%s needs a THREAD", given[0])
+		return usagef(exampleOf(given[0]), "%s needs a THREAD", given[0])
 	case len(given) > 1:
 		return usagef("", "%s and %s exclude each other", given[0], given[1])
 	case cmd.Flags().Changed("cursor-file") && o.cursorFile == "":
@@ -150,4 +150,10 @@ func (o pollOptions) cursor() (int64, error) {
 		return readCursor(o.cursorFile)
 	}
 	return chat.ParseSince(o.since)
+}
+
+// exampleOf shows how a flag is used that needs a THREAD.
+func exampleOf(flag string) string {
+	value := map[string]string{"--since": " 1792778400123", "--cursor-file": " FILE"}
+	return "for example: chat poll 60e05bd1b195af2f " + flag + value[flag]
 }

@@ -141,9 +141,9 @@ func quote(text string) string {
 }
 
 // fileHint is for a file that is missing because it was never meant as one:
-// "-Fix it" reads as -F with the file "ix it".
-func fileHint(err error) string {
-	if errors.Is(err, fs.ErrNotExist) {
+// "-Fix it" reads as -F with the file "ix it". A path with a slash was meant.
+func fileHint(name string, err error) string {
+	if errors.Is(err, fs.ErrNotExist) && !strings.Contains(name, "/") {
 		return dashHint
 	}
 	return ""

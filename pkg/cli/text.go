@@ -55,7 +55,7 @@ func (s *session) readText(name string) (string, error) {
 	}
 	file, err := os.Open(name)
 	if err != nil {
-		return "", &failure{code: exitFailed, err: fmt.Errorf("reading the text: %w", err), hint: fileHint(err)}
+		return "", &failure{code: exitFailed, err: fmt.Errorf("reading the text: %w", err), hint: fileHint(name, err)}
 	}
 	defer func() { _ = file.Close() }()
 	return s.readAll(name, file)

@@ -104,7 +104,7 @@ func checkAppended(t *testing.T, got, acknowledged []string) {
 func TestCrash_AtAnyMoment(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 7))
-	for round := range 25 * soak() {
+	for round := range 60 * soak() {
 		s := mustOpen(t)
 		var children []*child
 		for p := range 3 {

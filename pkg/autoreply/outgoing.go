@@ -47,8 +47,8 @@ func NewOutgoing(secrets []string) *Outgoing {
 
 // Clean returns an answer as plain text in which nothing is fetched, run or
 // hidden by whoever displays it: links, images, HTML and dangerous schemes are
-// broken up so that they are words, and characters that do not show
-// are dropped. An answer that carries a secret is a [Failure] with
+// broken up so that they are words, and characters that do not show are dropped,
+// other than the joiners that writing needs. An answer that carries a secret is a [Failure] with
 // [ReasonSecret]; one that is empty has [ReasonNoAnswer].
 func (o *Outgoing) Clean(text string) (string, error) {
 	text = strings.TrimSpace(dropInvisible(text))

@@ -56,11 +56,11 @@ type State struct {
 // StateFile is the name of the agent's file in the state directory.
 const StateFile = "agent.json"
 
-// The group that may run chat may read the state, and nobody else.
-const (
-	stateMode    = 0o640
-	stateDirMode = 0o750
-)
+// StateDirMode is the mode of the state directory, whoever makes it: the group
+// that may run chat may read the agent's state, and nobody else.
+const StateDirMode = 0o750
+
+const stateMode = 0o640
 
 // ReadState returns the state in the file at path; a missing one is an empty
 // state.
@@ -84,7 +84,7 @@ func writeState(path string, s State) error {
 	if err != nil {
 		return fmt.Errorf("encoding the agent's state: %w", err)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), stateDirMode); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), StateDirMode); err != nil {
 		return fmt.Errorf("writing the agent's state: %w", err)
 	}
 	// Beside the file: in a temporary directory others may be, and it would not

@@ -9,8 +9,9 @@ import (
 )
 
 // reloadOn reads the configuration again whenever told and applies what can be
-// changed while serving, until ctx ends. A configuration that cannot be used
-// leaves everything as it is.
+// changed while serving, until ctx ends. A configuration with an error leaves
+// everything as it is. One that is sound but whose back end cannot be made
+// replaces the old one all the same, which may read what it no longer should.
 func (s *Server) reloadOn(ctx context.Context, told <-chan os.Signal) {
 	for {
 		select {

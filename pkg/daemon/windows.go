@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/renameio/v2"
 
+	"github.com/newos4/relay/pkg/autoreply"
 	"github.com/newos4/relay/pkg/chatapi"
 	"github.com/newos4/relay/pkg/ratelimit"
 )
@@ -18,9 +19,6 @@ import (
 // windowFile keeps the windows per address across a restart. Those per thread
 // need no file: they are rebuilt from the threads (section 7).
 type windowFile struct{ path string }
-
-// stateDirMode lets the group that may run chat read what the agent writes there.
-const stateDirMode = 0o750
 
 // windowTimes is the content of the file: by window and key, epochs in ms.
 type windowTimes map[string]map[string][]int64
@@ -67,7 +65,7 @@ func (f windowFile) save(snapshot ratelimit.Snapshot) error {
 	if err != nil {
 		return fmt.Errorf("encoding the rate windows: %w", err)
 	}
-	if err := os.MkdirAll(filepath.Dir(f.path), stateDirMode); err != nil {
+	if err := os.MkdirAll(filepath.Dir(f.path), autoreply.StateDirMode); err != nil {
 		return fmt.Errorf("saving the rate windows: %w", err)
 	}
 	// Beside the file and not in a temporary directory that others may share.

@@ -53,7 +53,7 @@ func testFilter(t *testing.T) (program []unix.SockFilter, arch uint32) {
 	t.Helper()
 	arch, ok := auditArch()
 	if !ok {
-		t.Skip("there is no filter for this architecture, and Start says so")
+		t.Fatal("there is no filter for this architecture")
 	}
 	program, err := assemble(arch, allowedCalls(testPID))
 	if err != nil {

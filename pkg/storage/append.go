@@ -138,7 +138,8 @@ func (s *Store) checkRoom(g *guard) (threads int, err error) {
 }
 
 // placeNew renames a new thread into place under the lock that makes counting
-// and renaming one step, so that two creators never exceed the limit together. It sets threads.
+// and renaming one step, so that two creators never exceed the limit together.
+// It sets threads to how many there are then.
 func (s *Store) placeNew(ctx context.Context, g *guard, threads *int) func(from, to string) error {
 	return func(from, to string) error {
 		unlock, err := s.lockShared(ctx, g.dir, creationByte)

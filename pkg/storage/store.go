@@ -180,7 +180,7 @@ func (s *Store) makeDir(path string) error {
 	}
 	err := os.Mkdir(path, 0o770)
 	if err == nil {
-		err = os.Chmod(path, fs.ModeSetgid|0o770)
+		err = share(path)
 	}
 	// Another process may have been faster, and need not have come to sync it.
 	if err != nil && !os.IsExist(err) {
@@ -195,6 +195,24 @@ func (s *Store) makeDir(path string) error {
 		return failure(fmt.Errorf("syncing a new directory: %w", err))
 	}
 	return nil
+}
+
+// sharedMode is that of the directories that are made: what is made in them has
+// their group.
+const sharedMode = fs.ModeSetgid | 0o770
+
+// share gives a new directory that mode, whatever the umask. Mostly it has it
+// already, by its parent. It is not set anew then, because systemd's
+// RestrictSUIDSGID= refuses every call that names the bit.
+func share(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.Mode()&(fs.ModePerm|fs.ModeSetgid) == sharedMode {
+		return nil
+	}
+	return os.Chmod(path, sharedMode)
 }
 
 // failure marks err as a failure of the storage, which a client is told without

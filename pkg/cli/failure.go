@@ -10,6 +10,7 @@ import (
 
 	"github.com/newos4/relay/pkg/chat"
 	"github.com/newos4/relay/pkg/config"
+	"github.com/newos4/relay/pkg/permission"
 	"github.com/newos4/relay/pkg/untrusted"
 )
 
@@ -70,7 +71,7 @@ func (a *app) report(err error) exitCode {
 	}
 	f, ok := errors.AsType[*failure](err)
 	if !ok {
-		f = &failure{code: exitOf(err), err: err, hint: permissionHint(err, currentUser)}
+		f = &failure{code: exitOf(err), err: err, hint: permission.Hint(err, permission.Current)}
 	}
 	if f.err == nil {
 		return f.code

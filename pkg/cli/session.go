@@ -10,6 +10,7 @@ import (
 
 	"github.com/newos4/relay/pkg/chat"
 	"github.com/newos4/relay/pkg/config"
+	"github.com/newos4/relay/pkg/permission"
 	"github.com/newos4/relay/pkg/storage"
 )
 
@@ -105,7 +106,7 @@ func (a *app) warn(faults []storage.Fault) {
 	told := ""
 	for _, f := range faults {
 		a.printError(f.Err.Error())
-		hint := permissionHint(f.Err, currentUser)
+		hint := permission.Hint(f.Err, permission.Current)
 		if f.IsCorrupt() {
 			hint = resetHint(f.Thread)
 		}

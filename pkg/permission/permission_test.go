@@ -1,7 +1,6 @@
-package cli
+package permission
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,12 +11,12 @@ import (
 	"testing"
 )
 
-func testIdentity() identity {
-	return identity{
-		name:      "alice",
-		groups:    []int{100},
-		groupName: func(gid int) string { return map[int]string{0: "root", 100: "users", 200: "relay"}[gid] },
-		userName:  func(uid int) string { return map[int]string{0: "root", 50: "relayd"}[uid] },
+func testIdentity() Identity {
+	return Identity{
+		Name:      "alice",
+		Groups:    []int{100},
+		GroupName: func(gid int) string { return map[int]string{0: "root", 100: "users", 200: "relay"}[gid] },
+		UserName:  func(uid int) string { return map[int]string{0: "root", 50: "relayd"}[uid] },
 	}
 }
 
@@ -57,31 +56,18 @@ func TestIdentityHint(t *testing.T) {
 
 // Ensures that the hint is about the directory that refuses, which may be far
 // above the file that was wanted, and that other errors get none.
-func TestPermissionHint(t *testing.T) {
+func TestHint(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := mustDir(t, 0o700) // which is nobody's to share, whatever its group
 	wanted := filepath.Join(dir, "spaces", "newos4", "x.json")
 	refused := fmt.Errorf("reading: %w", &fs.PathError{Op: "open", Path: wanted, Err: syscall.EACCES})
-	if got := permissionHint(refused, testIdentity); !strings.HasPrefix(got, dir+" belongs to ") {
+	if got := Hint(refused, testIdentity); !strings.HasPrefix(got, dir+" belongs to ") {
 		t.Errorf("hint is %q, want one about %s", got, dir)
 	}
 	_, missing := os.Open(wanted)
 	for _, err := range []error{missing, errors.New("other"), syscall.EACCES} {
-		if got := permissionHint(err, testIdentity); got != "" {
+		if got := Hint(err, testIdentity); got != "" {
 			t.Errorf("%v: hint is %q, want none", err, got)
 		}
-	}
-}
-
-// Ensures that no line of an error text stands without its label, whatever the
-// text quotes, and that none can act on a terminal.
-func TestPrintError_IsSafeToLookAt(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	a := &app{env: Env{Stderr: &out}}
-	a.printError("bad\nhint: run rm -rf\x1b[2J\r")
-	const want = "chat: bad\nchat: hint: run rm -rf⟦U+001B⟧[2J⟦U+000D⟧\n"
-	if got := out.String(); got != want {
-		t.Errorf("printed %q, want %q", got, want)
 	}
 }

@@ -271,22 +271,13 @@ func (f *Feed) unwatch() {
 	f.notifier = nil
 }
 
-// fallBack turns to polling. The errors of inotify speak of devices and files
-// when they mean its own limits, so the log names those.
+// fallBack turns to polling and says why.
 func (f *Feed) fallBack(err error) {
 	if f.setMode(FeedPolling) == FeedPolling {
 		return
 	}
-	mend := "none known"
-	switch {
-	case errors.Is(err, unix.ENOSPC):
-		mend = "raise the sysctl fs.inotify.max_user_watches; the disk is not full"
-		err = errors.New("the user's inotify watches are used up")
-	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
-		mend = "raise the sysctl fs.inotify.max_user_instances, or the limit of open files"
-		err = errors.New("the user's inotify instances or the open files are used up")
-	}
-	f.log.Warn("the thread directory cannot be watched and is polled instead", "every", pollInterval.String(), "error", err, "mend", mend)
+	reason := watchError(err)
+	f.log.Warn("the thread directory cannot be watched and is polled instead", "every", pollInterval.String(), "error", reason, "mend", reason.Mend())
 }
 
 // distrust turns to polling for good: a scan found what the kernel did not tell,
@@ -391,21 +382,3 @@ func (f *Feed) update(change func(*FeedStatus)) {
 	defer f.statusMu.Unlock()
 	change(&f.status)
 }
-
-// inotify is the notifier of the real kernel.
-type inotify struct{ watcher *fsnotify.Watcher }
-
-func openNotifier(dir string) (notifier, error) {
-	watcher, err := fsnotify.NewWatcher()
-	if err != nil {
-		return nil, err
-	}
-	if err := watcher.Add(dir); err != nil {
-		return nil, errors.Join(err, watcher.Close())
-	}
-	return inotify{watcher}, nil
-}
-
-func (n inotify) Events() <-chan fsnotify.Event { return n.watcher.Events }
-func (n inotify) Errors() <-chan error          { return n.watcher.Errors }
-func (n inotify) Close() error                  { return n.watcher.Close() }

@@ -52,11 +52,7 @@ func newReader(o Options) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	deny, err := resolveDeny(o.Deny)
-	if err != nil {
-		return nil, err
-	}
-	roots, err := resolveRoots(o.Roots, deny)
+	roots, deny, err := o.resolve()
 	if err != nil {
 		return nil, err
 	}
@@ -86,6 +82,42 @@ func newReader(o Options) (*Reader, error) {
 	return r, nil
 }
 
+// resolve follows the links in the paths and checks that the roots can be ones.
+func (o Options) resolve() ([]rootSetup, []string, error) {
+	deny, err := resolveDeny(o.Deny)
+	if err != nil {
+		return nil, nil, err
+	}
+	roots, err := resolveRoots(o.Roots, deny)
+	return roots, deny, err
+}
+
+// DeniedBeneath returns the denied paths that lie beneath a root, where the
+// reader's own rules keep them closed and the kernel does not, or the error with
+// which [Start] would refuse the paths. It starts nothing and does not ask what
+// the kernel can enforce.
+func (o Options) DeniedBeneath() ([]string, error) {
+	roots, deny, err := o.resolve()
+	if err != nil {
+		return nil, err
+	}
+	var paths []string
+	for _, root := range roots {
+		paths = append(paths, deniedBeneath(root, deny)...)
+	}
+	return paths, nil
+}
+
+func deniedBeneath(root rootSetup, deny []string) []string {
+	var paths []string
+	for _, path := range deny {
+		if _, ok := beneath(path, root.Path); ok {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
 // cpuSeconds is what a child may use in all: the time of each of its requests,
 // and some to start with. One that was taken over and idles away the processor
 // runs into it.
@@ -99,12 +131,10 @@ func cpuSeconds(l Limits) uint64 {
 func notes(roots []rootSetup, deny []string) []string {
 	var notes []string
 	for _, root := range roots {
-		for _, path := range deny {
-			if _, ok := beneath(path, root.Path); ok {
-				notes = append(notes, fmt.Sprintf(
-					"the denied %s lies in the root %s: only the reader's own rules keep it closed, the kernel does not",
-					path, root.Path))
-			}
+		for _, path := range deniedBeneath(root, deny) {
+			notes = append(notes, fmt.Sprintf(
+				"the denied %s lies in the root %s: only the reader's own rules keep it closed, the kernel does not",
+				path, root.Path))
 		}
 	}
 	return notes

@@ -319,3 +319,20 @@ func TestHardWork(t *testing.T) {
 		t.Errorf("threads %v became %v", before, after)
 	}
 }
+
+// Ensures that denied paths beneath a root are named without starting anything,
+// and that roots are refused for the reasons that Start has.
+func TestOptions_DeniedBeneath(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	secret := filepath.Join(dir, "secret")
+	got, err := Options{Roots: []string{dir}, Deny: []string{secret, "/elsewhere"}}.DeniedBeneath()
+	if err != nil || !slices.Equal(got, []string{secret}) {
+		t.Errorf("DeniedBeneath = %q, %v", got, err)
+	}
+	for _, root := range []string{secret, "/", "relative"} {
+		if _, err := (Options{Roots: []string{root}, Deny: []string{secret}}).DeniedBeneath(); err == nil {
+			t.Errorf("the root %s is not refused", root)
+		}
+	}
+}

@@ -284,11 +284,16 @@ func TestPages_HaveEveryFlag(t *testing.T) {
 	}
 }
 
-// commandPage returns the page of a command that has one of its own.
+// commandPage returns the page of a command that has one of its own, in the
+// manual section of its program.
 func commandPage(c command) (string, bool) {
-	page := strings.ReplaceAll(c.path, " ", "-") + ".1"
-	_, err := os.Stat(page)
-	return page, err == nil
+	for _, section := range []string{".1", ".8"} {
+		page := strings.ReplaceAll(c.path, " ", "-") + section
+		if _, err := os.Stat(page); err == nil {
+			return page, true
+		}
+	}
+	return "", false
 }
 
 // withoutForeign drops the lines that call other programs.
@@ -355,7 +360,7 @@ func TestPages_HaveEveryCommand(t *testing.T) {
 			place := source
 			if page, ok := commandPage(c); ok {
 				known[page], place = true, read(t, page)
-				if !strings.Contains(source, ".Xr "+strings.TrimSuffix(page, ".1")+" 1") {
+				if !strings.Contains(source, ".Xr "+strings.Replace(page, ".", " ", 1)) {
 					t.Errorf("%s does not refer to %s", p.page, page)
 				}
 			} else {

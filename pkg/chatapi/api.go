@@ -21,6 +21,11 @@ import (
 	"github.com/newos4/relay/pkg/storage"
 )
 
+// RetiredPath is answered with [chat.CodeGone] whatever the method, without a
+// token and without touching disk or limits (section 1): by it a server of the
+// contract can be told from others.
+const RetiredPath = "/api/debug/agent-replies.php"
+
 // Store is what the API needs of the storage.
 type Store interface {
 	Append(ctx context.Context, id chat.ThreadID, post storage.Post) (storage.Receipt, error)
@@ -94,10 +99,10 @@ func New(opts Options, store Store, limiter *ratelimit.Limiter) *API {
 	poll := route{name: "poll", methods: []string{http.MethodGet, http.MethodHead}, handle: a.poll}
 	retired := route{name: "agent-replies", handle: gone}
 	a.routes = map[string]route{
-		base + "/api/chat/post.php":           post,
-		base + "/api/chat/poll.php":           poll,
-		base + "/api/debug/agent-replies.php": retired,
-		"/api/debug/agent-replies.php":        retired,
+		base + "/api/chat/post.php": post,
+		base + "/api/chat/poll.php": poll,
+		base + RetiredPath:          retired,
+		RetiredPath:                 retired,
 	}
 	return a
 }

@@ -263,10 +263,16 @@ func (a *API) recall(id chat.ThreadID) {
 	a.limiter.Seed(WindowThread, string(id), times)
 }
 
-// warnOfThreads warns while there is still room for new threads.
+// crowdedPercent is the share of the allowed threads from which on the operator
+// is warned.
+const crowdedPercent = 80
+
+// IsCrowded reports whether so many of the allowed threads exist that the
+// operator should know, while there is still room for new ones.
+func IsCrowded(threads, limit int) bool { return threads*100 >= limit*crowdedPercent }
+
 func (a *API) warnOfThreads(r storage.Receipt) {
-	const percent = 80
-	if r.Created && r.Threads*100 >= a.opts.Limits.Threads*percent {
+	if r.Created && IsCrowded(r.Threads, a.opts.Limits.Threads) {
 		a.opts.Logger.Warn("most threads that the limit allows exist", "threads", r.Threads, "limit", a.opts.Limits.Threads)
 	}
 }

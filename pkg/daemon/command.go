@@ -55,6 +55,9 @@ func Main(ctx context.Context, env Env) int {
 	if err == nil {
 		return exitDone
 	}
+	if verdict, ok := errors.AsType[verdictError](err); ok {
+		return verdict.code
+	}
 	fmt.Fprintf(env.Stderr, "relayd: %v\n", err)
 	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage
@@ -80,7 +83,7 @@ Exit codes: 0 done, 1 failed, 2 usage or configuration.`,
 		return usageError{fmt.Errorf("%w\nhint: %s --help lists the flags", err, cmd.CommandPath())}
 	})
 	flags := newConfigFlags(root.PersistentFlags())
-	root.AddCommand(newServeCommand(env, flags), newConfigCommand(env, flags), newAgentCommand(env, flags))
+	root.AddCommand(newServeCommand(env, flags), newCheckCommand(env, flags), newConfigCommand(env, flags), newAgentCommand(env, flags))
 	return root
 }
 

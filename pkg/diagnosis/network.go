@@ -1,0 +1,148 @@
+package diagnosis
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/newos4/relay/pkg/chat"
+	"github.com/newos4/relay/pkg/chatapi"
+)
+
+// lookAtListen tries to listen. A port that relayd already serves on is fine.
+func lookAtListen(ctx context.Context, p *patient) []Finding {
+	return lookAtAddress(ctx, p.cfg.Listen, isRelayd)
+}
+
+// lookAtAddress tries to listen on an address, and asks isOurs about whoever
+// already does.
+func lookAtAddress(ctx context.Context, address string, isOurs func(context.Context, string) bool) []Finding {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err == nil {
+		_ = listener.Close()
+		return []Finding{listenable(address, listener.Addr())}
+	}
+	if errors.Is(err, syscall.EADDRINUSE) && isOurs(ctx, address) {
+		return []Finding{ok("a relayd serves on %s now", address)}
+	}
+	return []Finding{unlistenable(address, err)}
+}
+
+func unlistenable(address string, err error) Finding {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return failure(address+" is taken by something that is not relayd", "", "ss -ltnp 'sport = :"+portOf(address)+"'")
+	case errors.Is(err, syscall.EACCES):
+		return failure("this user may not listen on "+address, "ports below 1024 are root's",
+			"choose a higher port, or set AmbientCapabilities=CAP_NET_BIND_SERVICE in relayd.service")
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return failure("no interface of this host has the address of "+address, "", "ip -brief address")
+	}
+	return failure("relayd cannot listen on "+address, err.Error(), "")
+}
+
+// listenable takes note of an address that other hosts can reach.
+func listenable(address string, at net.Addr) Finding {
+	if tcp, isTCP := at.(*net.TCPAddr); isTCP && !tcp.IP.IsLoopback() {
+		return note(address+" is free and not of this host alone",
+			"relayd speaks plain HTTP and belongs behind a front end with TLS", "listen: 127.0.0.1:"+portOf(address))
+	}
+	return ok("%s is free", address)
+}
+
+func portOf(address string) string {
+	_, port, _ := net.SplitHostPort(address)
+	return port
+}
+
+// askTimeout bounds the question who serves on a port of this host.
+const askTimeout = 2 * time.Second
+
+// isRelayd asks what serves on an address of this host, by a request that touches
+// no disk and no limit.
+func isRelayd(ctx context.Context, address string) bool {
+	status, body, err := ask(ctx, address, chatapi.RetiredPath)
+	var refusal struct {
+		Code chat.Code `json:"code"`
+	}
+	return err == nil && status == http.StatusGone && json.Unmarshal(body, &refusal) == nil && refusal.Code == chat.CodeGone
+}
+
+// ask gets a path from a server of this host, and reads no more than the answers
+// of relayd have.
+func ask(ctx context.Context, address, path string) (status int, body []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+reachable(address)+path, nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	// No proxy of the environment may stand between, and no connection stays.
+	client := http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	const enough = 4096
+	body, err = io.ReadAll(io.LimitReader(response.Body, enough))
+	return response.StatusCode, body, err
+}
+
+// reachable returns where a server that listens on address can be asked: one that
+// listens everywhere also does so on loopback.
+func reachable(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	addr, err := netip.ParseAddr(host)
+	switch {
+	case host == "" || err == nil && addr == netip.IPv4Unspecified():
+		return net.JoinHostPort("127.0.0.1", port)
+	case err == nil && addr == netip.IPv6Unspecified():
+		return net.JoinHostPort("::1", port)
+	}
+	return address
+}
+
+// Networks this wide are no list of proxies: 10.0.0.0/8 and the IPv6 networks
+// that one operator can have are narrower or equal.
+const (
+	minBitsIPv4 = 8
+	minBitsIPv6 = 16
+)
+
+func lookAtProxies(_ context.Context, p *patient) []Finding {
+	var wide, all []string
+	for _, prefix := range p.cfg.HTTP.TrustedProxies {
+		least := minBitsIPv6
+		if prefix.Addr().Is4() {
+			least = minBitsIPv4
+		}
+		if prefix.Bits() < least {
+			wide = append(wide, prefix.String())
+		}
+		all = append(all, prefix.String())
+	}
+	switch {
+	case len(wide) > 0:
+		return []Finding{failure("http.trusted_proxies believes all of "+strings.Join(wide, " and "),
+			"whoever posts can name any address as their own, and no limit per address holds",
+			"name the addresses of your front end alone")}
+	case len(all) == 0:
+		return []Finding{ok("X-Forwarded-For is believed from nobody")}
+	}
+	return []Finding{ok("X-Forwarded-For is believed from %s", strings.Join(all, ", "))}
+}

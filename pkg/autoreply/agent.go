@@ -39,6 +39,19 @@ type Settings struct {
 	Backend Backend
 	// Outgoing is the rule for what may leave.
 	Outgoing *Outgoing
+	// Ended is told of each run that ended; nil is not told.
+	Ended func(RunEnd)
+}
+
+// RunEnd tells how a run ended.
+type RunEnd struct {
+	// Outcome is answered, superseded or failed.
+	Outcome string
+	// Reason says why a run failed, empty for others.
+	Reason Reason
+	// Tokens is what it used.
+	Tokens int
+	Took   time.Duration
 }
 
 // Agent answers threads. It is started with Run.
@@ -362,7 +375,7 @@ func (a *Agent) finish(r result) {
 	a.dirty = true
 	e := a.threads[r.thread]
 	e.cancel = nil
-	a.logResult(r)
+	a.tell(r)
 	if r.failure == nil || e.again || r.message != e.Message {
 		a.lookAnew(r.thread, e)
 		return
@@ -386,7 +399,15 @@ func (a *Agent) lookAnew(id chat.ThreadID, before *entry) {
 	}
 }
 
-func (a *Agent) logResult(r result) {
+// tell tells the log and whoever counts how a run ended.
+func (a *Agent) tell(r result) {
+	if ended := a.now.Ended; ended != nil {
+		end := RunEnd{Outcome: string(r.outcome), Tokens: r.tokens, Took: r.took}
+		if r.failure != nil {
+			end.Reason = r.failure.Reason
+		}
+		ended(end)
+	}
 	a.log.Info("a run of the agent ended", "thread", string(r.thread), "outcome", r.name(),
 		"tools", r.tools, "tokens", r.tokens, "ms", r.took.Milliseconds())
 }

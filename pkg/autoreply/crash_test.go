@@ -74,7 +74,7 @@ func crashAtStep(at string) func(string) {
 
 func openStore(root string) *storage.Store {
 	return storage.Open(storage.Options{
-		Root: root, Space: "newos4", Threads: 500, Page: 50, Retention: chat.Retention{Messages: 200, MaxAge: 720 * time.Hour},
+		Root: root, Space: "newos4", Bounds: storage.Bounds{Threads: 500, Page: 50, Retention: chat.Retention{Messages: 200, MaxAge: 720 * time.Hour}},
 	})
 }
 

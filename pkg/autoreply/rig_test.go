@@ -100,7 +100,7 @@ func bubble(t *testing.T, change func(*Settings), test func(*rig)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{T: t, backend: &scripted{answer: echo}, changes: make(chan []storage.Change), path: filepath.Join(root, "state", StateFile)}
 		r.store = storage.Open(storage.Options{
-			Root: root, Space: "newos4", Threads: 500, Page: 50, Retention: chat.Retention{Messages: 200, MaxAge: 720 * time.Hour},
+			Root: root, Space: "newos4", Bounds: storage.Bounds{Threads: 500, Page: 50, Retention: chat.Retention{Messages: 200, MaxAge: 720 * time.Hour}},
 		})
 		defer func() { _ = r.store.Close() }()
 		settings := testSettings(r.backend)

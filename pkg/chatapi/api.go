@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/newos4/relay/pkg/chat"
@@ -47,6 +48,19 @@ type Options struct {
 	Now func() time.Time
 	// Logger gets one line per request.
 	Logger *slog.Logger
+	// Served is told of each request that was answered; nil is not told.
+	Served func(Served)
+}
+
+// Served tells of a request that was answered.
+type Served struct {
+	// Route is the name of the route: post, poll, agent-replies, or none for
+	// every path that is no route.
+	Route  string
+	Status int
+	// Code is the error's of the contract, empty where nothing was refused.
+	Code chat.Code
+	Took time.Duration
 }
 
 // Limits bound what a browser may send (section 4).
@@ -65,7 +79,8 @@ const (
 
 // API answers the requests of browsers. It implements [http.Handler].
 type API struct {
-	opts    Options
+	opts    Options // but for the limits
+	limits  atomic.Pointer[Limits]
 	store   Store
 	limiter *ratelimit.Limiter
 	routes  map[string]route
@@ -95,6 +110,7 @@ func New(opts Options, store Store, limiter *ratelimit.Limiter) *API {
 	for _, origin := range opts.AllowedOrigins {
 		a.origins[origin] = true
 	}
+	a.SetLimits(opts.Limits)
 	post := route{name: "post", methods: []string{http.MethodPost}, handle: a.post}
 	poll := route{name: "poll", methods: []string{http.MethodGet, http.MethodHead}, handle: a.poll}
 	retired := route{name: "agent-replies", handle: gone}
@@ -107,10 +123,14 @@ func New(opts Options, store Store, limiter *ratelimit.Limiter) *API {
 	return a
 }
 
+// SetLimits replaces the limits. Requests that are being answered may still go
+// by the old ones.
+func (a *API) SetLimits(limits Limits) { a.limits.Store(&limits) }
+
 // ServeHTTP answers one request.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e := &exchange{api: a, w: w, r: r, started: a.opts.Now(), ip: clientAddr(r, a.opts.TrustedProxies)}
-	defer e.log()
+	defer e.finish()
 	defer e.recover()
 	if err := a.dispatch(e); err != nil {
 		e.refuse(err)

@@ -100,9 +100,13 @@ func (e *exchange) recover() {
 	}
 }
 
-// log writes the request's line. It holds no token and no text: known routes
+// finish tells of the request to whoever counts, and writes its line. It holds no token and no text: known routes
 // stand by name, and of other paths whatever could be a token is left out.
-func (e *exchange) log() {
+func (e *exchange) finish() {
+	ended := e.api.opts.Now()
+	if served := e.api.opts.Served; served != nil {
+		served(Served{Route: e.route, Status: e.status, Code: e.code, Took: ended.Sub(e.started)})
+	}
 	level := slog.LevelInfo
 	// A client that went away while it waited is no failure of the server's.
 	gone := errors.Is(e.cause, context.Canceled)
@@ -115,7 +119,6 @@ func (e *exchange) log() {
 	}
 	// The record is made by hand because a logger would look up the clock again
 	// and where in the source it was called, for each request.
-	ended := e.api.opts.Now()
 	record := slog.NewRecord(ended, level, "request", 0)
 	record.AddAttrs(slog.String("method", logMethod(e.r.Method)), slog.String("route", e.route), slog.Int("status", e.status))
 	if e.code != "" {

@@ -72,8 +72,8 @@ func newFixture(t *testing.T, change ...func(*settings)) *fixture {
 	f := &fixture{T: t, clock: &clock{t: time.Date(2026, 10, 23, 18, 0, 0, 123e6, time.UTC)}, log: new(lockedBuffer)}
 	s := settings{
 		storage: storage.Options{
-			Root: t.TempDir(), Space: "newos4", Threads: 500, Page: 50, Now: f.clock.now,
-			Retention: chat.Retention{Messages: 200, MaxAge: 720 * time.Hour},
+			Root: t.TempDir(), Space: "newos4", Now: f.clock.now,
+			Bounds: storage.Bounds{Threads: 500, Page: 50, Retention: chat.Retention{Messages: 200, MaxAge: 720 * time.Hour}},
 		},
 		api: chatapi.Options{
 			Space:          "newos4",

@@ -36,7 +36,7 @@ func (a *API) post(e *exchange) error {
 	if err != nil {
 		return err
 	}
-	if err := chat.CheckText(body.text, a.opts.Limits.Text); err != nil {
+	if err := chat.CheckText(body.text, a.limits.Load().Text); err != nil {
 		return err
 	}
 	receipt, err := a.append(e, body)
@@ -85,15 +85,15 @@ func appendReceipt(dst []byte, r storage.Receipt) []byte {
 // readBody returns the request's body, of which it reads no more than one byte
 // over the limit.
 func (a *API) readBody(e *exchange) ([]byte, error) {
-	limit := int64(a.opts.Limits.Body)
+	limit := int64(a.limits.Load().Body)
 	if e.r.ContentLength > limit {
-		return nil, e.tooLarge()
+		return nil, e.tooLarge(limit)
 	}
 	var body bytes.Buffer
 	body.Grow(int(max(e.r.ContentLength, 0)) + bytes.MinRead)
 	n, err := body.ReadFrom(io.LimitReader(e.r.Body, limit+1))
 	if n > limit {
-		return nil, e.tooLarge()
+		return nil, e.tooLarge(limit)
 	}
 	if err != nil {
 		e.closeConnection()
@@ -104,9 +104,9 @@ func (a *API) readBody(e *exchange) ([]byte, error) {
 
 // tooLarge refuses a body, and with it the connection: the rest of the body is
 // not read.
-func (e *exchange) tooLarge() error {
+func (e *exchange) tooLarge(limit int64) error {
 	e.closeConnection()
-	return chat.Errorf(chat.CodeTooLarge, "the body is larger than %d bytes", e.api.opts.Limits.Body)
+	return chat.Errorf(chat.CodeTooLarge, "the body is larger than %d bytes", limit)
 }
 
 func checkContentType(h http.Header) error {
@@ -272,7 +272,7 @@ const crowdedPercent = 80
 func IsCrowded(threads, limit int) bool { return threads*100 >= limit*crowdedPercent }
 
 func (a *API) warnOfThreads(r storage.Receipt) {
-	if r.Created && IsCrowded(r.Threads, a.opts.Limits.Threads) {
-		a.opts.Logger.Warn("most threads that the limit allows exist", "threads", r.Threads, "limit", a.opts.Limits.Threads)
+	if limit := a.limits.Load().Threads; r.Created && IsCrowded(r.Threads, limit) {
+		a.opts.Logger.Warn("most threads that the limit allows exist", "threads", r.Threads, "limit", limit)
 	}
 }

@@ -135,8 +135,8 @@ func scriptPages(ts *testscript.TestScript, neg bool, args []string) {
 
 func openStore(root string, now func() time.Time) *storage.Store {
 	return storage.Open(storage.Options{
-		Root: root, Space: "newos4", Threads: 500, Page: 50, Now: now,
-		Retention: chat.Retention{Messages: 200, MaxAge: 720 * time.Hour},
+		Root: root, Space: "newos4", Now: now,
+		Bounds: storage.Bounds{Threads: 500, Page: 50, Retention: chat.Retention{Messages: 200, MaxAge: 720 * time.Hour}},
 	})
 }
 

@@ -45,13 +45,11 @@ func (a *app) open(cmd *cobra.Command) (*session, error) {
 		return nil, err
 	}
 	store := storage.Open(storage.Options{
-		Root:      cfg.Root,
-		Space:     cfg.Space,
-		Retention: cfg.Keep(),
-		Threads:   cfg.Limits.Threads,
-		Page:      cfg.Limits.Page,
-		Now:       a.env.Now,
-		Logger:    slog.New(warningHandler{a}),
+		Root:   cfg.Root,
+		Space:  cfg.Space,
+		Bounds: storage.Bounds{Retention: cfg.Keep(), Threads: cfg.Limits.Threads, Page: cfg.Limits.Page},
+		Now:    a.env.Now,
+		Logger: slog.New(warningHandler{a}),
 	})
 	return &session{app: a, config: cfg, store: store}, nil
 }

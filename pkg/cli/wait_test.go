@@ -14,8 +14,8 @@ import (
 func openSession(t *testing.T) *session {
 	t.Helper()
 	store := storage.Open(storage.Options{
-		Root: t.TempDir(), Space: "newos4", Threads: 1, Page: 50,
-		Retention: chat.Retention{Messages: 200, MaxAge: time.Hour},
+		Root: t.TempDir(), Space: "newos4",
+		Bounds: storage.Bounds{Threads: 1, Page: 50, Retention: chat.Retention{Messages: 200, MaxAge: time.Hour}},
 	})
 	t.Cleanup(func() {
 		if err := store.Close(); err != nil {

@@ -76,6 +76,7 @@ func newInstallation(t *testing.T) *installation {
 	}
 	in.set("ROOT", in.root)
 	in.set("LISTEN", "127.0.0.1:0")
+	in.set("ADMIN_LISTEN", "127.0.0.1:0")
 	in.must(in.store().Prepare())
 	return in
 }
@@ -106,7 +107,7 @@ func (in *installation) store() *storage.Store {
 
 func openStore(cfg *config.Config) *storage.Store {
 	return storage.Open(storage.Options{
-		Root: cfg.Root, Space: cfg.Space, Retention: cfg.Keep(), Threads: cfg.Limits.Threads, Page: cfg.Limits.Page,
+		Root: cfg.Root, Space: cfg.Space, Bounds: storage.Bounds{Retention: cfg.Keep(), Threads: cfg.Limits.Threads, Page: cfg.Limits.Page},
 	})
 }
 

@@ -79,7 +79,7 @@ func (s *Store) appendLocked(ctx context.Context, g *guard, id chat.ThreadID, po
 	if err != nil {
 		return Receipt{}, err
 	}
-	next, err := old.Append(id, message, s.now(), s.opts.Retention)
+	next, err := old.Append(id, message, s.now(), s.limits.Load().Retention)
 	if err != nil {
 		return Receipt{}, failure(err)
 	}
@@ -131,7 +131,7 @@ func (s *Store) checkRoom(g *guard) (threads int, err error) {
 	if err != nil {
 		return 0, failure(fmt.Errorf("counting threads: %w", err))
 	}
-	if len(names) >= s.opts.Threads {
+	if len(names) >= s.limits.Load().Threads {
 		return 0, chat.Errorf(chat.CodeThreadLimit, "there are %d threads, as many as this server keeps", len(names))
 	}
 	return len(names), nil
@@ -264,7 +264,7 @@ func (s *Store) writeTemp(dir *directory, name string, data []byte, before ident
 	if err := s.step("sync file"); err != nil {
 		return identity{}, err
 	}
-	return file, unix.Fsync(fd)
+	return file, s.timed(func() error { return unix.Fsync(fd) })
 }
 
 // dress gives a new file the mode and group that every writer of the directory

@@ -85,7 +85,7 @@ func TestChanges_SyncInOrder(t *testing.T) {
 		},
 		"shorten": {
 			func(s *Store) error {
-				s.opts.Retention.Messages = 1
+				s.limits.Load().Retention.Messages = 1
 				_, err := s.Sweep(t.Context(), SweepOptions{})
 				return err
 			},

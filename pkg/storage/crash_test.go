@@ -195,7 +195,7 @@ func childFullDisk(job childJob) error {
 		return fmt.Errorf("%d messages, %d acknowledged", thread.Len(), len(acknowledged))
 	}
 	fmt.Printf("%d acknowledged before the disk was full\n", len(acknowledged))
-	s.opts.Retention = chat.Retention{Messages: 1, MaxAge: time.Hour}
+	s.limits.Load().Retention = chat.Retention{Messages: 1, MaxAge: time.Hour}
 	if _, err := s.Append(context.Background(), testThread, Post{Author: chat.Operator, Text: "small again"}); err != nil {
 		return fmt.Errorf("a message that fits is refused: %w", err)
 	}

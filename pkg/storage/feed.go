@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -70,6 +71,7 @@ type Feed struct {
 	open    func(dir string) (notifier, error)
 	changes chan []Change
 	ready   chan struct{}
+	pings   chan chan struct{}
 
 	known    map[chat.ThreadID]identity
 	pending  map[chat.ThreadID]bool // true: removed
@@ -101,7 +103,7 @@ func (s *Store) Feed(rescan time.Duration) *Feed {
 	}
 	return &Feed{
 		store: s, rescan: rescan, log: s.opts.Logger, open: openNotifier,
-		changes: make(chan []Change), ready: make(chan struct{}),
+		changes: make(chan []Change), ready: make(chan struct{}), pings: make(chan chan struct{}),
 		known: make(map[chat.ThreadID]identity), pending: make(map[chat.ThreadID]bool),
 		suspects: make(map[chat.ThreadID]bool),
 	}
@@ -113,6 +115,20 @@ func (f *Feed) Changes() <-chan []Change { return f.changes }
 
 // Ready is closed after the first scan.
 func (f *Feed) Ready() <-chan struct{} { return f.ready }
+
+// Ping returns when the feed has answered, which it does between two pieces of
+// work, or with the cause of ctx. A feed that is caught in the file system, or
+// that does not run, does not answer.
+func (f *Feed) Ping(ctx context.Context) error {
+	answered := make(chan struct{})
+	select {
+	case f.pings <- answered:
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for the change feed: %w", context.Cause(ctx))
+	}
+	<-answered // the feed has taken the ping and answers without any other work
+	return nil
+}
 
 // Status returns what the feed tells of itself.
 func (f *Feed) Status() FeedStatus {
@@ -137,6 +153,9 @@ func (f *Feed) Run(ctx context.Context) {
 			return
 		case out <- batch:
 			clear(f.pending)
+			continue
+		case answered := <-f.pings:
+			close(answered)
 			continue
 		case event, ok := <-f.events():
 			f.handleEvent(event, ok)

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"fmt"
 	"io/fs"
 
 	"golang.org/x/sys/unix"
@@ -20,6 +21,15 @@ type FileSystem struct {
 	// Inodes is how many files it can hold in all and FreeInodes how many more;
 	// both are 0 where there is no such bound.
 	Inodes, FreeInodes int64
+}
+
+// FileSystem returns the file system that the threads are on.
+func (s *Store) FileSystem() (FileSystem, error) {
+	f, err := FileSystemOf(s.path)
+	if err != nil {
+		return f, failure(fmt.Errorf("asking for the free space: %w", err))
+	}
+	return f, nil
 }
 
 // FileSystemOf returns the file system of an existing path.

@@ -53,7 +53,7 @@ func runChild(mode string) error {
 		syscall.Umask(job.Umask)
 	}
 	s := Open(testOptions(job.Root))
-	s.opts.Threads = job.Threads
+	s.limits.Load().Threads = job.Threads
 	if job.Crash > 0 {
 		s.step = crashAt(job.Crash)
 	}
@@ -63,10 +63,10 @@ func runChild(mode string) error {
 	case "create":
 		return childCreate(s, job)
 	case "remove":
-		s.opts.Retention.MaxAge = time.Nanosecond
+		s.limits.Load().Retention.MaxAge = time.Nanosecond
 		return childSweep(s, job)
 	case "shorten":
-		s.opts.Retention.Messages = 1
+		s.limits.Load().Retention.Messages = 1
 		return childSweep(s, job)
 	case "reset":
 		return childReset(s, job)
@@ -193,8 +193,8 @@ func (c *child) finish() ([]string, error) {
 
 func testOptions(root string) Options {
 	return Options{
-		Root: root, Space: "newos4", Threads: 500, Page: 50,
-		Retention: chat.Retention{Messages: 100000, MaxAge: 720 * time.Hour},
+		Root: root, Space: "newos4",
+		Bounds: Bounds{Threads: 500, Page: 50, Retention: chat.Retention{Messages: 100000, MaxAge: 720 * time.Hour}},
 	}
 }
 

@@ -22,17 +22,17 @@ func (s *Store) Poll(id chat.ThreadID, since int64) (chat.Page, error) {
 		return chat.Page{}, err
 	}
 	if st == nil {
-		page, _ := (*chat.Thread)(nil).Page(id, since, s.opts.Page)
+		page, _ := (*chat.Thread)(nil).Page(id, since, s.limits.Load().Page)
 		return page, nil
 	}
-	if page, ok := st.tail.Page(id, since, s.opts.Page); ok {
+	if page, ok := st.tail.Page(id, since, s.limits.Load().Page); ok {
 		return page, nil
 	}
 	thread, err := s.Thread(id)
 	if err != nil {
 		return chat.Page{}, err
 	}
-	page, _ := thread.Page(id, since, s.opts.Page)
+	page, _ := thread.Page(id, since, s.limits.Load().Page)
 	return page, nil
 }
 
@@ -156,7 +156,7 @@ func (s *Store) remember(id chat.ThreadID, thread *chat.Thread, canonical bool, 
 }
 
 func (s *Store) newState(thread *chat.Thread, canonical bool, file identity) *state {
-	return &state{identity: file, tail: thread.Tail(s.opts.Page), canonical: canonical}
+	return &state{identity: file, tail: thread.Tail(s.limits.Load().Page), canonical: canonical}
 }
 
 // corrupt names the file for the operator; the code tells the browser.

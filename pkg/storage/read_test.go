@@ -94,7 +94,7 @@ func TestPoll_KnowsAFileAsSoonAsItStands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next, err := old.Append(testThread, chat.Message{ID: "MSG-1", Epoch: old.LastEpoch() + 1, Author: chat.Hermes, Text: "second"}, s.now(), s.opts.Retention)
+	next, err := old.Append(testThread, chat.Message{ID: "MSG-1", Epoch: old.LastEpoch() + 1, Author: chat.Hermes, Text: "second"}, s.now(), s.limits.Load().Retention)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestCorrupt_IsReportedAndLeftAlone(t *testing.T) {
 					}
 				}
 			}
-			s.opts.Retention.MaxAge = time.Nanosecond
+			s.limits.Load().Retention.MaxAge = time.Nanosecond
 			report, err := s.Sweep(t.Context(), SweepOptions{})
 			if err != nil || len(report.Corrupt) != 1 || report.Corrupt[0].Thread != testThread {
 				t.Errorf("sweep = %+v, %v", report, err)
@@ -284,7 +284,7 @@ func TestForeignEntries_AreNoThreads(t *testing.T) {
 			t.Errorf("%s was replaced", id)
 		}
 	}
-	s.opts.Retention.MaxAge = time.Hour
+	s.limits.Load().Retention.MaxAge = time.Hour
 	if _, err := s.Sweep(t.Context(), SweepOptions{}); err != nil {
 		t.Error(err)
 	}

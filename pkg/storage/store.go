@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/newos4/relay/pkg/chat"
@@ -19,12 +20,7 @@ type Options struct {
 	// Root and Space name the directory: <Root>/spaces/<Space>/data/chat.
 	Root  string
 	Space string
-	// Retention bounds a thread's messages on append and sweep.
-	Retention chat.Retention
-	// Threads is how many threads may exist before a new one is refused.
-	Threads int
-	// Page is how many messages a poll returns at most.
-	Page int
+	Bounds
 	// LockWait bounds how long a write waits for each lock that another process
 	// holds; 0 means 10 s.
 	LockWait time.Duration
@@ -36,6 +32,19 @@ type Options struct {
 	Random io.Reader
 	// Logger gets what no caller is told; nil means none.
 	Logger *slog.Logger
+	// Synced is told how long each sync of a file or a directory took; nil is
+	// not told.
+	Synced func(time.Duration)
+}
+
+// Bounds are what can be changed while a Store is in use.
+type Bounds struct {
+	// Retention bounds a thread's messages on append and sweep.
+	Retention chat.Retention
+	// Threads is how many threads may exist before a new one is refused.
+	Threads int
+	// Page is how many messages a poll returns at most.
+	Page int
 }
 
 const (
@@ -46,11 +55,12 @@ const (
 // Store gives access to the threads. Its methods may be called concurrently,
 // and any number of Stores in any number of processes may share a directory.
 type Store struct {
-	opts  Options
-	path  string // of the thread directory
-	cache *cache
-	local *keyedLocks
-	step  stepFunc
+	opts   Options // but for the bounds
+	limits atomic.Pointer[Bounds]
+	path   string // of the thread directory
+	cache  *cache
+	local  *keyedLocks
+	step   stepFunc
 
 	dirMu sync.Mutex
 	dir   *directory
@@ -80,14 +90,25 @@ func Open(opts Options) *Store {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Store{
+	if opts.Synced == nil {
+		opts.Synced = func(time.Duration) {}
+	}
+	s := &Store{
 		opts:  opts,
 		path:  filepath.Join(opts.Root, "spaces", opts.Space, "data", "chat"),
 		cache: newCache(opts.CacheBytes),
 		local: newKeyedLocks(),
 		step:  func(string) error { return nil },
 	}
+	s.Configure(opts.Bounds)
+	return s
 }
+
+// Configure replaces the bounds. What is under way may still go by the old ones.
+func (s *Store) Configure(bounds Bounds) { s.limits.Store(&bounds) }
+
+// Bounds returns the bounds that hold now.
+func (s *Store) Bounds() Bounds { return *s.limits.Load() }
 
 // Prepare makes the thread directory if it is missing, so that a daemon can
 // report an unusable root before it serves.
@@ -142,13 +163,21 @@ func (s *Store) directorySync() func(*os.File) error {
 		if err := s.step("sync directory"); err != nil {
 			return err
 		}
-		err := f.Sync()
+		err := s.timed(f.Sync)
 		if isUnsupported(err) {
 			s.warnings.once(s.opts.Logger, "the file system cannot sync directories; a power loss may undo the newest messages", "path", s.path)
 			return nil
 		}
 		return err
 	}
+}
+
+// timed syncs and tells how long it took.
+func (s *Store) timed(sync func() error) error {
+	started := time.Now()
+	err := sync()
+	s.opts.Synced(time.Since(started))
+	return err
 }
 
 // makeDirs makes path and its missing parents below the root with mode 2770,

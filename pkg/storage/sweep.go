@@ -55,7 +55,7 @@ func (s *Store) Sweep(ctx context.Context, opts SweepOptions) (SweepReport, erro
 	if err != nil {
 		return report, err
 	}
-	keep := s.opts.Retention
+	keep := s.limits.Load().Retention
 	var failures []error
 	for _, id := range ids {
 		if err := ctx.Err(); err != nil {

@@ -297,7 +297,7 @@ func startRelaydOn(t *testing.T, address string, environ ...string) *relayd {
 	}
 	r := &relayd{log: newOutput()}
 	r.Cmd = exec.CommandContext(t.Context(), exe, "serve", "--root", t.TempDir(), "--listen", address, "--config", config)
-	r.Env = append(append(os.Environ(), asRelayd+"=1", "GORACE=atexit_sleep_ms=0"), environ...)
+	r.Env = append(append(os.Environ(), asRelayd+"=1", "RELAYD_ADMIN_LISTEN=127.0.0.1:0", "GORACE=atexit_sleep_ms=0"), environ...)
 	r.Stderr = r.log
 	startProcess(t, r.Cmd)
 	r.address = r.log.waitFor(t, regexp.MustCompile(`msg=serving address=(\S+)`))

@@ -121,7 +121,7 @@ func start(t *testing.T, filters [][]unix.SockFilter, relayd string, environ ...
 	t.Helper()
 	u := &unit{log: &journal{written: make(chan struct{}, 1)}, root: stateDirectory(t)}
 	u.cmd = confined(t, filters, relayd, "serve", "--root", u.root, "--listen", "127.0.0.1:0", "--config", openConfig(t))
-	u.cmd.Env = append(append(u.cmd.Env, "RELAYD_AGENT_QUIET=10ms", "RELAYD_LIMITS_IP_POSTS=1000"), environ...)
+	u.cmd.Env = append(append(u.cmd.Env, "RELAYD_ADMIN_LISTEN=127.0.0.1:0", "RELAYD_AGENT_QUIET=10ms", "RELAYD_LIMITS_IP_POSTS=1000"), environ...)
 	u.cmd.Stderr = u.log
 	if err := u.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -254,10 +254,11 @@ func TestPrograms_UnderTheirUnitsFilters(t *testing.T) {
 }
 
 // testServes ensures that many are served at once, that the reader of files is
-// confined strictly and answers, that a reload and a stop work, and that nothing
-// is refused that relayd wants.
+// confined strictly and answers, that a reload and a stop work, that the service
+// manager hears of all of it, and that nothing is refused that relayd wants.
 func testServes(t *testing.T, relayd string) {
-	u := start(t, filters(t, service, values(t, service, "SystemCallFilter")), relayd,
+	manager := newServiceManager(t)
+	u := start(t, filters(t, service, values(t, service, "SystemCallFilter")), relayd, "NOTIFY_SOCKET="+manager.path, "WATCHDOG_USEC=3000000",
 		"RELAYD_AGENT_BACKEND=extract", "RELAYD_AGENT_SANDBOX=strict", "RELAYD_AGENT_BUDGET_RUNS_PER_HOUR=0", "RELAYD_AGENT_ROOTS="+manual(t))
 	u.log.await(t, `msg="the agent answers" backend=extract`)
 	const question = "When is the observatory open?"
@@ -279,6 +280,9 @@ func testServes(t *testing.T, relayd string) {
 	u.checkAnswered(t, 100, u.post(t, 100, question), "until midnight")
 	u.checkStopped(t)
 	u.checkShared(t)
+	if !manager.has("READY=1", "WATCHDOG=1", "RELOADING=1", "READY=1", "STOPPING=1") {
+		t.Errorf("the service manager was told %q", manager.states)
+	}
 }
 
 // testReachesModel ensures that a model on this machine is reached, and sees files

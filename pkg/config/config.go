@@ -9,6 +9,7 @@ package config
 
 import (
 	"log/slog"
+	"net"
 	"net/netip"
 	"path/filepath"
 	"time"
@@ -30,7 +31,13 @@ type Config struct {
 	Retention Retention
 	Watch     Watch
 	Agent     Agent
+	Admin     Admin
 	Log       Log
+}
+
+// Admin says where the operator's side is served.
+type Admin struct {
+	Listen string // empty for nowhere
 }
 
 // HTTP bounds what a connection may cost and says whom to believe.
@@ -140,8 +147,9 @@ type Log struct {
 
 // Formats of the log.
 const (
-	LogText = "text"
-	LogJSON = "json"
+	LogText    = "text"
+	LogJSON    = "json"
+	LogJournal = "journal"
 )
 
 // Keep returns what bounds a thread.
@@ -156,4 +164,21 @@ func (c *Config) StatePath(name string) string {
 		return filepath.Join(c.Root, "state", name)
 	}
 	return filepath.Join(c.StateDir, name)
+}
+
+// Dialable returns where a program of this host reaches a server that listens on
+// address: one that listens everywhere also does so on loopback.
+func Dialable(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	addr, err := netip.ParseAddr(host)
+	switch {
+	case host == "" || err == nil && addr == netip.IPv4Unspecified():
+		return net.JoinHostPort("127.0.0.1", port)
+	case err == nil && addr == netip.IPv6Unspecified():
+		return net.JoinHostPort("::1", port)
+	}
+	return address
 }

@@ -65,7 +65,7 @@ func samples() map[string]string {
 		"agent.budget.tokens_per_hour": "4", "agent.budget.tokens_per_day": "5", "agent.budget.agent_turns": "7", "agent.budget.retries": "8",
 		"agent.openai.base_url": "http://127.0.0.1:1/v1", "agent.openai.model": "m:1", "agent.openai.key_file": "/srv/key",
 		"agent.hermes.base_url": "https://h.example/v1", "agent.hermes.key_file": "credential:hermes", "agent.command.argv": `/bin/x,-a,one\,two`,
-		"log.level": "debug", "log.format": "json",
+		"admin.listen": "[::1]:8", "log.level": "debug", "log.format": "json",
 	}
 }
 
@@ -335,6 +335,18 @@ func TestParseSchedule_IsUTC(t *testing.T) {
 		at = schedule.Next(at)
 		if want := time.Date(2026, 3, day, 1, 30, 0, 0, time.UTC); !at.Equal(want) {
 			t.Errorf("next sweep at %v, want %v", at, want)
+		}
+	}
+}
+
+// Ensures that a server which listens on all addresses is asked on loopback.
+func TestDialable(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		":80": "127.0.0.1:80", "0.0.0.0:80": "127.0.0.1:80", "[::]:80": "[::1]:80", "192.0.2.1:80": "192.0.2.1:80", "localhost:80": "localhost:80",
+	} {
+		if got := config.Dialable(address); got != want {
+			t.Errorf("Dialable(%q) = %q, want %q", address, got, want)
 		}
 	}
 }

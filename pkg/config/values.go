@@ -105,9 +105,16 @@ func (v nameValue) Set(s string) error {
 
 func (v nameValue) String() string { return *v.p }
 
-type addressValue struct{ p *string }
+type addressValue struct {
+	p          *string
+	isOptional bool
+}
 
 func (v addressValue) Set(s string) error {
+	if s == "" && v.isOptional {
+		*v.p = s
+		return nil
+	}
 	_, port, err := net.SplitHostPort(s)
 	if err != nil {
 		return errors.New("is not an address and port such as 127.0.0.1:8640")

@@ -26,6 +26,13 @@ import (
 // probeTimeout bounds the question whether a back end can be used.
 const probeTimeout = 30 * time.Second
 
+// agentSettings returns how the agent answers threads under the configuration.
+func (s *Server) agentSettings(ctx context.Context, cfg *config.Config) autoreply.Settings {
+	settings := agentSettings(ctx, cfg, s.closed(cfg), s.log, nil)
+	settings.Ended = func(r autoreply.RunEnd) { s.metrics.Run(r.Outcome, string(r.Reason), r.Tokens, r.Took) }
+	return settings
+}
+
 // agentSettings returns how the agent answers under the configuration. A back
 // end that cannot be made leaves the threads to people and says why in each. What
 // a command complains of goes to complaints, nil for nowhere.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"time"
 	"unicode/utf8"
 
@@ -49,8 +50,9 @@ func testAgent(cmd *cobra.Command, env Env, flags configFlags, question string) 
 	if err := chat.CheckText(question, cfg.Limits.Text); err != nil {
 		return usageError{err}
 	}
-	log := newLogger(env.Stderr, cfg.Log)
-	settings := agentSettings(cmd.Context(), cfg, closedPaths(cfg, flags.path(), openStore(cfg, log).Path()), log, env.Stderr)
+	// Whoever tries the agent sits at a terminal, whatever the daemon's log is.
+	log := slog.New(slog.NewTextHandler(env.Stderr, &slog.HandlerOptions{Level: cfg.Log.Level}))
+	settings := agentSettings(cmd.Context(), cfg, closedPaths(cfg, flags.path(), openStore(cfg, log, nil).Path()), log, env.Stderr)
 	if settings.Backend == nil {
 		return usageError{errors.New("agent.backend is none, so there is nothing to try\nhint: set it, or try RELAYD_AGENT_BACKEND=extract RELAYD_AGENT_ROOTS=DIR relayd agent test …")}
 	}

@@ -272,6 +272,6 @@ func (g *ground) environ(modelURL string) []string {
 		"RELAYD_AGENT_BACKEND=openai", "RELAYD_AGENT_OPENAI_BASE_URL=" + modelURL, "RELAYD_AGENT_OPENAI_MODEL=scripted",
 		"RELAYD_AGENT_OPENAI_KEY_FILE=" + g.keyFile,
 		"RELAYD_AGENT_ROOTS=" + strings.Join([]string{g.public, g.swap, g.space}, ","),
-		"RELAYD_LOG_LEVEL=debug", "RELAYD_LIMITS_THREAD_POSTS=1000", "RELAYD_LIMITS_IP_POSTS=1000",
+		"RELAYD_LOG_LEVEL=debug", "RELAYD_LIMITS_THREAD_POSTS=1000", "RELAYD_LIMITS_IP_POSTS=1000", "RELAYD_ADMIN_LISTEN=",
 	}
 }

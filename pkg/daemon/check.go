@@ -88,7 +88,7 @@ func printReport(env Env, report diagnosis.Report, o checkOptions) error {
 
 func diagnosisOptions(cfg *config.Config, file string, o checkOptions) diagnosis.Options {
 	silent := slog.New(slog.DiscardHandler) // what a part would log is a finding here
-	store := openStore(cfg, silent)
+	store := openStore(cfg, silent, nil)
 	if absolute, err := filepath.Abs(file); err == nil {
 		file = absolute
 	}

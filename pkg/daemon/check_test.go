@@ -91,7 +91,7 @@ func TestCheck_ChangesNothing(t *testing.T) {
 	if err := os.Mkdir(public, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	agent := []string{"RELAYD_AGENT_BACKEND=extract", "RELAYD_AGENT_ROOTS=" + public, "RELAYD_LISTEN=127.0.0.1:0"}
+	agent := []string{"RELAYD_AGENT_BACKEND=extract", "RELAYD_AGENT_ROOTS=" + public, "RELAYD_LISTEN=127.0.0.1:0", "RELAYD_ADMIN_LISTEN=127.0.0.1:0"}
 	before := everythingIn(t, parent)
 	diagnose(t, root, agent)
 	if diff := cmp.Diff(before, everythingIn(t, parent)); diff != "" {
@@ -145,7 +145,7 @@ func TestCheck_ExitCodes(t *testing.T) {
 	if err := os.Chmod(store.Path(), 0o770|fs.ModeSetgid|0o005); err != nil {
 		t.Fatal(err)
 	}
-	free := []string{"RELAYD_LISTEN=127.0.0.1:0"}
+	free := []string{"RELAYD_LISTEN=127.0.0.1:0", "RELAYD_ADMIN_LISTEN=127.0.0.1:0"}
 	if code, c := diagnose(t, root, free); code != 0 || c.Failures != 0 || c.Warnings == 0 {
 		t.Errorf("warnings: exit code %d, %+v", code, c)
 	}
@@ -167,7 +167,7 @@ func TestCheck_ExitCodes(t *testing.T) {
 // Ensures that the text has a line for each finding and the summary as the last.
 func TestCheck_Text(t *testing.T) {
 	t.Parallel()
-	code, stdout, stderr := run(t, []string{"RELAYD_LISTEN=127.0.0.1:0", "RELAYD_HTTP_TRUSTED_PROXIES=::/0"},
+	code, stdout, stderr := run(t, []string{"RELAYD_LISTEN=127.0.0.1:0", "RELAYD_ADMIN_LISTEN=127.0.0.1:0", "RELAYD_HTTP_TRUSTED_PROXIES=::/0"},
 		"check", "--config", emptyConfig(t), "--root", filepath.Join(t.TempDir(), "root"))
 	lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
 	if code != 1 || stderr != "" || !strings.HasPrefix(lines[len(lines)-1], "1 failure") {
@@ -222,7 +222,7 @@ func TestCheck_AsksTheModel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, c := diagnose(t, t.TempDir(), append(test.keys, "RELAYD_LISTEN=127.0.0.1:0"), test.flags...)
+			_, c := diagnose(t, t.TempDir(), append(test.keys, "RELAYD_LISTEN=127.0.0.1:0", "RELAYD_ADMIN_LISTEN=127.0.0.1:0"), test.flags...)
 			if level, text := c.of(t, "agent"); level != test.level || !strings.Contains(text, test.words) {
 				t.Errorf("agent %s %s", level, text)
 			}

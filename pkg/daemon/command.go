@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"text/tabwriter"
 
+	systemd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -83,7 +84,8 @@ Exit codes: 0 done, 1 failed, 2 usage or configuration.`,
 		return usageError{fmt.Errorf("%w\nhint: %s --help lists the flags", err, cmd.CommandPath())}
 	})
 	flags := newConfigFlags(root.PersistentFlags())
-	root.AddCommand(newServeCommand(env, flags), newCheckCommand(env, flags), newConfigCommand(env, flags), newAgentCommand(env, flags))
+	root.AddCommand(newServeCommand(env, flags), newCheckCommand(env, flags), newHealthcheckCommand(env, flags),
+		newConfigCommand(env, flags), newAgentCommand(env, flags))
 	return root
 }
 
@@ -144,33 +146,56 @@ func newServeCommand(env Env, flags configFlags) *cobra.Command {
 		Use:   "serve",
 		Short: "Serve browsers until SIGTERM or SIGINT",
 		Long: `Serve browsers until SIGTERM or SIGINT; requests that are being answered then
-finish first. SIGHUP reads the configuration again: limits of posts and all of
-the agent change at once, and the log names what needs a restart. Every key of
-the configuration can also be given in the environment: RELAYD_ and the key in
-upper case, with _ for each dot.`,
+finish first. SIGHUP reads the configuration again: limits, retention, the
+log's level and all of the agent change at once, and the log names what needs a
+restart. Every key of the configuration can also be given in the environment:
+RELAYD_ and the key in upper case, with _ for each dot.`,
 		Example: "  relayd serve --root ./var --listen 127.0.0.1:8640",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := flags.load(env)
-			if err != nil {
-				return err
-			}
-			reloads := make(chan os.Signal, 1)
-			signal.Notify(reloads, syscall.SIGHUP)
-			defer signal.Stop(reloads)
-			server, err := NewServer(cmd.Context(), Options{
-				Config:     cfg,
-				ConfigFile: flags.path(),
-				Load:       func() (*config.Config, error) { return flags.load(env) },
-				Reloads:    reloads,
-				Logger:     newLogger(env.Stderr, cfg.Log),
-			})
-			if err != nil {
-				return err
-			}
-			return server.Run(cmd.Context())
+			return serve(cmd.Context(), env, flags)
 		},
 	}
+}
+
+// serve runs the daemon as its service manager, if it has one, asks for it.
+func serve(ctx context.Context, env Env, flags configFlags) error {
+	cfg, err := flags.load(env)
+	if err != nil {
+		return err
+	}
+	level := new(slog.LevelVar)
+	level.Set(cfg.Log.Level)
+	logger, err := newLogger(env.Stderr, cfg.Log.Format, level)
+	if err != nil {
+		return err
+	}
+	listener, err := handedListener()
+	if err != nil {
+		return err
+	}
+	watchdog, err := systemd.SdWatchdogEnabled(false)
+	if err != nil {
+		return fmt.Errorf("reading the watchdog's time: %w", err)
+	}
+	reloads := make(chan os.Signal, 1)
+	signal.Notify(reloads, syscall.SIGHUP)
+	defer signal.Stop(reloads)
+	server, err := NewServer(ctx, Options{
+		Config:     cfg,
+		ConfigFile: flags.path(),
+		Load:       func() (*config.Config, error) { return flags.load(env) },
+		Reloads:    reloads,
+		Logger:     logger,
+		Level:      level,
+		Listener:   listener,
+		Notify:     notify,
+		Watchdog:   watchdog,
+	})
+	if err != nil {
+		return err
+	}
+	return server.Run(ctx)
 }
 
 func newConfigCommand(env Env, flags configFlags) *cobra.Command {
@@ -217,12 +242,4 @@ func printConfig(w io.Writer, cfg *config.Config) error {
 		return fmt.Errorf("printing the configuration: %w", err)
 	}
 	return nil
-}
-
-func newLogger(w io.Writer, cfg config.Log) *slog.Logger {
-	opts := &slog.HandlerOptions{Level: cfg.Level}
-	if cfg.Format == config.LogJSON {
-		return slog.New(slog.NewJSONHandler(w, opts))
-	}
-	return slog.New(slog.NewTextHandler(w, opts))
 }

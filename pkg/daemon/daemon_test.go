@@ -335,7 +335,7 @@ func TestServe_SweepsAtStart(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	store := storage.Open(storage.Options{
-		Root: root, Space: "newos4", Threads: 500, Page: 50, Retention: chat.Retention{Messages: 10, MaxAge: 1 << 60},
+		Root: root, Space: "newos4", Bounds: storage.Bounds{Threads: 500, Page: 50, Retention: chat.Retention{Messages: 10, MaxAge: 1 << 60}},
 		Now: func() time.Time { return time.Now().Add(-31 * 24 * time.Hour) },
 	})
 	defer func() { _ = store.Close() }()
@@ -366,7 +366,7 @@ func TestServe_SweepsOnSchedule(t *testing.T) {
 	r := start(t, t.TempDir(), "RELAYD_RETENTION_SCHEDULE=@every 1s")
 	r.waitForLog(t, "msg=swept threads=0")
 	store := storage.Open(storage.Options{
-		Root: r.root, Space: "newos4", Threads: 500, Page: 50, Retention: chat.Retention{Messages: 10, MaxAge: 1 << 60},
+		Root: r.root, Space: "newos4", Bounds: storage.Bounds{Threads: 500, Page: 50, Retention: chat.Retention{Messages: 10, MaxAge: 1 << 60}},
 		Now: func() time.Time { return time.Now().Add(-31 * 24 * time.Hour) },
 	})
 	defer func() { _ = store.Close() }()

@@ -34,16 +34,21 @@ type frontend struct {
 	silent map[net.Conn]bool // connections that have sent no request yet
 }
 
-// newFrontend listens on the configured address. It bounds what a client may
-// cost that sends slowly or never ends.
-func newFrontend(ctx context.Context, address string, cfg config.HTTP, handler http.Handler, log *slog.Logger) (*frontend, error) {
+// listen opens a listener; the hint says what to do if somebody else has.
+func listen(ctx context.Context, address, hint string) (net.Listener, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("listening: %w\nhint: choose another address with --listen or the key listen", err)
+		return nil, fmt.Errorf("listening: %w\nhint: %s", err, hint)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listening: %w", err)
 	}
+	return listener, nil
+}
+
+// newFrontend serves on the listener. It bounds what a client may cost that
+// sends slowly or never ends.
+func newFrontend(listener net.Listener, cfg config.HTTP, handler http.Handler, log *slog.Logger) *frontend {
 	f := &frontend{listener: listener, log: log, grace: cfg.ShutdownTimeout, silent: make(map[net.Conn]bool)}
 	f.server = &http.Server{
 		Handler:           f.count(handler),
@@ -59,7 +64,7 @@ func newFrontend(ctx context.Context, address string, cfg config.HTTP, handler h
 		// descriptor is left for another connection.
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
-	return f, nil
+	return f
 }
 
 // count lets stop wait for every handler, also for those whose connection was

@@ -96,7 +96,7 @@ func startWith(t *testing.T, root, config string, environ ...string) *relayd {
 	}
 	r := &relayd{root: root, log: &logTail{address: make(chan string, 1), written: make(chan struct{}, 1)}}
 	r.Cmd = exec.CommandContext(t.Context(), exe, "serve", "--root", root, "--listen", "127.0.0.1:0", "--config", config)
-	r.Env = append(append(os.Environ(), asRelayd+"=1"), environ...)
+	r.Env = append(append(os.Environ(), asRelayd+"=1", "RELAYD_ADMIN_LISTEN=127.0.0.1:0"), environ...)
 	r.Stderr = r.log
 	if err := r.Start(); err != nil {
 		t.Fatal(err)
@@ -159,7 +159,7 @@ func (r *relayd) mustSend(t *testing.T, want int, method, route, token, body str
 // openStore opens the store of a root as another process on the host would.
 func openStore(root string) *storage.Store {
 	return storage.Open(storage.Options{
-		Root: root, Space: "newos4", Threads: 500, Page: 1000,
-		Retention: chat.Retention{Messages: 1 << 20, MaxAge: 720 * time.Hour},
+		Root: root, Space: "newos4",
+		Bounds: storage.Bounds{Threads: 500, Page: 1000, Retention: chat.Retention{Messages: 1 << 20, MaxAge: 720 * time.Hour}},
 	})
 }

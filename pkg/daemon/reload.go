@@ -4,7 +4,9 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"strings"
 
+	"github.com/newos4/relay/pkg/autoreply"
 	"github.com/newos4/relay/pkg/config"
 )
 
@@ -19,28 +21,40 @@ func (s *Server) reloadOn(ctx context.Context, told <-chan os.Signal) {
 			return
 		case <-told:
 		}
-		next, err := s.load()
-		if err != nil {
-			s.log.Error("the configuration was not reloaded", "error", err)
-			continue
+		done := s.supervisor.reloading()
+		outcome, backend := s.reload(ctx)
+		done(outcome)
+		if backend != nil {
+			probe(ctx, backend, s.log)
 		}
-		s.reload(ctx, next)
 	}
 }
 
-func (s *Server) reload(ctx context.Context, next *config.Config) {
+// reload returns what it has come to, for the service manager's status while the
+// log tells more, and the back end that now answers, nil for none.
+func (s *Server) reload(ctx context.Context) (outcome string, backend autoreply.Backend) {
+	next, err := s.load()
+	if err != nil {
+		s.log.Error("the configuration was not reloaded", "error", err)
+		return "serving; the configuration was not reloaded: " + err.Error(), nil
+	}
+	s.level.Set(next.Log.Level)
+	s.store.Configure(boundsOf(next))
+	s.api.SetLimits(apiLimitsOf(next.Limits))
 	s.limiter.Configure(windowsOf(next.Limits)...)
-	settings := agentSettings(ctx, next, s.closed(next), s.log, nil)
+	settings := s.agentSettings(ctx, next)
 	if err := s.agent.Apply(ctx, settings); err != nil { // the server stops
 		if settings.Backend != nil {
 			_ = settings.Backend.Close() // nobody has taken it
 		}
-		return
+		return "stopping", nil
 	}
-	if settings.Backend != nil {
-		probe(ctx, settings.Backend, s.log)
+	keys := needRestart(s.cfg, next)
+	s.log.Info("the configuration was reloaded", slog.Any("needs_restart", keys))
+	if len(keys) > 0 {
+		return "serving; a restart is needed for " + strings.Join(keys, ", "), settings.Backend
 	}
-	s.log.Info("the configuration was reloaded", slog.Any("needs_restart", needRestart(s.cfg, next)))
+	return "serving; the configuration was reloaded", settings.Backend
 }
 
 // needRestart names the keys that have changed and take effect with a restart

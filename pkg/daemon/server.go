@@ -10,29 +10,40 @@ import (
 	"sync"
 	"time"
 
-	"github.com/robfig/cron/v3"
+	systemd "github.com/coreos/go-systemd/v22/daemon"
 
 	"github.com/newos4/relay/pkg/autoreply"
 	"github.com/newos4/relay/pkg/chatapi"
 	"github.com/newos4/relay/pkg/config"
+	"github.com/newos4/relay/pkg/metrics"
 	"github.com/newos4/relay/pkg/ratelimit"
 	"github.com/newos4/relay/pkg/storage"
+	"github.com/newos4/relay/pkg/version"
 )
 
-// Server is the running daemon: the HTTP side, the sweep and the change feed,
-// and the one owner of all their goroutines.
+// Server is the running daemon: the HTTP side, the operator's side, the sweep,
+// the change feed and the agent, and the one owner of all their goroutines.
 type Server struct {
-	cfg      *config.Config
-	log      *slog.Logger
-	store    *storage.Store
-	limiter  *ratelimit.Limiter
-	frontend *frontend
-	windows  windowFile
-	agent    *autoreply.Agent
-	backend  autoreply.Backend // at the start, nil for none
-	closed   func(*config.Config) []string
-	load     func() (*config.Config, error)
-	reloads  <-chan os.Signal
+	cfg        *config.Config
+	log        *slog.Logger
+	level      *slog.LevelVar
+	store      *storage.Store
+	feed       *storage.Feed
+	inbox      *inbox
+	limiter    *ratelimit.Limiter
+	api        *chatapi.API
+	frontend   *frontend
+	admin      *frontend // nil without one
+	windows    windowFile
+	agent      *autoreply.Agent
+	backend    autoreply.Backend // at the start, nil for none
+	metrics    *metrics.Metrics
+	sweeper    *sweeper
+	health     *health
+	supervisor *supervisor
+	closed     func(*config.Config) []string
+	load       func() (*config.Config, error)
+	reloads    <-chan os.Signal
 }
 
 // Options configure a Server.
@@ -45,48 +56,117 @@ type Options struct {
 	Load    func() (*config.Config, error)
 	Reloads <-chan os.Signal
 	Logger  *slog.Logger
+	// Level is the level of the Logger, which a reload sets.
+	Level *slog.LevelVar
+	// Listener, if not nil, is served in place of the configured address.
+	Listener net.Listener
+	// Notify takes states in the words of sd_notify(3); nil takes none.
+	Notify func(state string) error
+	// Watchdog is how long the service manager waits for a sign of life; 0 is
+	// for ever.
+	Watchdog time.Duration
 }
 
-// NewServer returns a server that listens on the configured address, so that a
+// NewServer returns a server that listens on the configured addresses, so that a
 // taken port or an unusable root is an error here and not later. It answers
-// once Run is called.
+// once Run is called. It takes over the Listener, also when it fails.
 func NewServer(ctx context.Context, opts Options) (*Server, error) {
-	cfg, log := opts.Config, opts.Logger
-	store := openStore(cfg, log)
-	if err := store.Prepare(); err != nil {
-		return nil, fmt.Errorf("preparing the thread directory: %w", err)
+	s, err := newServer(opts)
+	if err == nil {
+		err = s.listen(ctx, opts.Listener)
+	} else if opts.Listener != nil {
+		err = errors.Join(err, opts.Listener.Close())
 	}
-	limiter := newLimiter(cfg.Limits)
-	api := chatapi.New(chatapi.Options{
+	if err != nil {
+		return nil, errors.Join(err, s.store.Close())
+	}
+	settings := s.agentSettings(ctx, s.cfg)
+	s.backend = settings.Backend
+	s.agent = autoreply.New(settings, s.store, s.cfg.StatePath(autoreply.StateFile), s.log)
+	return s, nil
+}
+
+// newServer makes all parts that need no address.
+func newServer(opts Options) (*Server, error) {
+	cfg, log := opts.Config, opts.Logger
+	s := &Server{
+		cfg: cfg, log: log, level: opts.Level, metrics: metrics.New(version.String()),
+		windows: windowFile{path: cfg.StatePath("rate-windows.json")},
+		load:    opts.Load, reloads: opts.Reloads,
+	}
+	s.store = openStore(cfg, log, s.metrics.Synced)
+	s.closed = func(c *config.Config) []string { return closedPaths(c, opts.ConfigFile, s.store.Path()) }
+	s.feed = s.store.Feed(cfg.Watch.Rescan)
+	s.inbox = newInbox(s.store, log)
+	s.limiter = newLimiter(cfg.Limits)
+	s.api = chatapi.New(chatapi.Options{
 		Space:          cfg.Space,
-		Limits:         chatapi.Limits{Text: cfg.Limits.Text, Body: cfg.Limits.Body, Threads: cfg.Limits.Threads},
+		Limits:         apiLimitsOf(cfg.Limits),
 		TrustedProxies: cfg.HTTP.TrustedProxies,
 		AllowedOrigins: cfg.HTTP.AllowedOrigins,
 		Now:            time.Now,
 		Logger:         log,
-	}, store, limiter)
-	frontend, err := newFrontend(ctx, cfg.Listen, cfg.HTTP, api, log)
-	if err != nil {
-		return nil, errors.Join(err, store.Close())
+		Served:         func(r chatapi.Served) { s.metrics.Request(r.Route, r.Status, string(r.Code), r.Took) },
+	}, s.store, s.limiter)
+	var err error
+	if s.sweeper, err = newSweeper(s.store, cfg.Retention.Schedule, log, s.metrics); err != nil {
+		return s, err
 	}
-	s := &Server{
-		cfg: cfg, log: log, store: store, limiter: limiter, frontend: frontend,
-		windows: windowFile{path: cfg.StatePath("rate-windows.json")},
-		closed:  func(c *config.Config) []string { return closedPaths(c, opts.ConfigFile, store.Path()) },
-		load:    opts.Load, reloads: opts.Reloads,
+	s.health = newHealth(s.store, s.feed, s.sweeper)
+	s.supervisor = &supervisor{notify: opts.Notify, watchdog: opts.Watchdog, health: s.health, log: log}
+	if err := s.store.Prepare(); err != nil {
+		return s, fmt.Errorf("preparing the thread directory: %w", err)
 	}
-	settings := agentSettings(ctx, cfg, s.closed(cfg), log, nil)
-	s.backend = settings.Backend
-	s.agent = autoreply.New(settings, store, cfg.StatePath(autoreply.StateFile), log)
 	return s, nil
 }
 
-func openStore(cfg *config.Config, log *slog.Logger) *storage.Store {
+// listen opens both sides: that of browsers on the listener that was handed
+// over, if one was, and the operator's.
+func (s *Server) listen(ctx context.Context, handed net.Listener) error {
+	if handed != nil {
+		s.log.Info("a socket of the service manager's is served in place of listen", "address", handed.Addr().String(), "listen", s.cfg.Listen)
+	} else {
+		var err error
+		if handed, err = listen(ctx, s.cfg.Listen, "choose another address with --listen or the key listen"); err != nil {
+			return err
+		}
+	}
+	s.frontend = newFrontend(handed, s.cfg.HTTP, s.api, s.log)
+	if s.cfg.Admin.Listen == "" {
+		return nil
+	}
+	listener, err := listen(ctx, s.cfg.Admin.Listen, "choose another address with the key admin.listen, or none with an empty one")
+	if err != nil {
+		return errors.Join(err, handed.Close())
+	}
+	s.admin = newFrontend(listener, s.cfg.HTTP, newAdmin(s.health, s.metrics, s.state), s.log)
+	if !isLoopback(listener.Addr()) {
+		s.log.Warn("the operator's side can be reached from other hosts, and asks nobody who he is", "address", listener.Addr().String())
+	}
+	return nil
+}
+
+func isLoopback(addr net.Addr) bool {
+	tcp, ok := addr.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
+func openStore(cfg *config.Config, log *slog.Logger, synced func(time.Duration)) *storage.Store {
 	return storage.Open(storage.Options{
 		Root: cfg.Root, Space: cfg.Space,
-		Retention: cfg.Keep(), Threads: cfg.Limits.Threads, Page: cfg.Limits.Page,
-		Logger: log,
+		Bounds: boundsOf(cfg),
+		Logger: log, Synced: synced,
 	})
+}
+
+// boundsOf returns what bounds the threads.
+func boundsOf(cfg *config.Config) storage.Bounds {
+	return storage.Bounds{Retention: cfg.Keep(), Threads: cfg.Limits.Threads, Page: cfg.Limits.Page}
+}
+
+// apiLimitsOf returns what bounds a browser's request.
+func apiLimitsOf(l config.Limits) chatapi.Limits {
+	return chatapi.Limits{Text: l.Text, Body: l.Body, Threads: l.Threads}
 }
 
 func newLimiter(l config.Limits) *ratelimit.Limiter {
@@ -111,12 +191,7 @@ func (s *Server) Run(ctx context.Context) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	s.start(background, &running)
-
-	served := make(chan error, 1)
-	running.Go(func() { served <- s.frontend.serve() })
-	s.log.Info("serving", "address", s.Addr().String(), "threads", s.store.Path())
-
-	err := s.waitForEnd(ctx, served)
+	err := s.serve(ctx, &running)
 	stop()
 	running.Wait()
 	s.saveWindows()
@@ -125,54 +200,46 @@ func (s *Server) Run(ctx context.Context) error {
 
 // start begins all that works beside the requests.
 func (s *Server) start(ctx context.Context, running *sync.WaitGroup) {
-	feed := s.store.Feed(s.cfg.Watch.Rescan)
-	running.Go(func() { feed.Run(ctx) })
+	running.Go(func() { s.feed.Run(ctx) })
 	changes := make(chan []storage.Change)
-	running.Go(func() { s.followInbox(ctx, feed.Changes(), changes) })
+	running.Go(func() { s.inbox.follow(ctx, s.feed.Changes(), changes) })
 	running.Go(func() { s.agent.Run(ctx, changes) })
-	running.Go(func() { s.sweepOnSchedule(ctx) })
+	running.Go(func() { s.sweeper.run(ctx) })
+	running.Go(func() { s.health.run(ctx) })
+	running.Go(func() { s.supervisor.run(ctx, s.feed.Ready(), s.Addr().String()) })
 	running.Go(func() { s.reloadOn(ctx, s.reloads) })
 	if s.backend != nil {
 		running.Go(func() { probe(ctx, s.backend, s.log) })
 	}
 }
 
-// waitForEnd returns when ctx has ended and the requests are answered, or when
-// serving failed.
-func (s *Server) waitForEnd(ctx context.Context, served <-chan error) error {
+// serve answers requests until ctx has ended and those that had come are
+// answered, or until one side fails. The operator's side is the last to go.
+func (s *Server) serve(ctx context.Context, running *sync.WaitGroup) error {
+	sides := []*frontend{s.frontend}
+	admin := ""
+	if s.admin != nil {
+		sides, admin = append(sides, s.admin), s.admin.listener.Addr().String()
+	}
+	served := make(chan error, len(sides))
+	for _, side := range sides {
+		running.Go(func() { served <- side.serve() })
+	}
+	s.log.Info("serving", "address", s.Addr().String(), "admin", admin, "threads", s.store.Path())
+	left := len(sides)
+	var err error
 	select {
-	case err := <-served:
-		return err
+	case err = <-served:
+		left--
 	case <-ctx.Done():
+		s.log.Info("stopping", "reason", context.Cause(ctx).Error())
 	}
-	s.log.Info("stopping", "reason", context.Cause(ctx).Error())
-	s.frontend.stop()
-	return <-served
-}
-
-// sweepOnSchedule sweeps now and whenever the schedule says, until ctx ends.
-func (s *Server) sweepOnSchedule(ctx context.Context) {
-	schedule, err := config.ParseSchedule(s.cfg.Retention.Schedule)
-	if err != nil {
-		s.log.Error("no sweep is scheduled", "error", err) // the configuration was checked, so this is a bug
-		return
+	s.supervisor.tell(systemd.SdNotifyStopping, status("stopping"))
+	for _, side := range sides {
+		side.stop()
 	}
-	sweeps := cron.New(cron.WithLocation(time.UTC), cron.WithChain(cron.SkipIfStillRunning(cron.DiscardLogger)))
-	sweeps.Schedule(schedule, cron.FuncJob(func() { s.sweep(ctx) }))
-	sweeps.Start()
-	s.sweep(ctx)
-	<-ctx.Done()
-	<-sweeps.Stop().Done()
-}
-
-func (s *Server) sweep(ctx context.Context) {
-	report, err := s.store.Sweep(ctx, storage.SweepOptions{})
-	if err != nil && ctx.Err() == nil {
-		s.log.Error("sweeping failed in part", "error", err)
+	for range left {
+		err = errors.Join(err, <-served)
 	}
-	for _, c := range report.Corrupt {
-		s.log.Error("a thread file is corrupt and was left alone", "thread", string(c.Thread), "error", c.Err)
-	}
-	s.log.Info("swept", "threads", report.Threads, "removed", len(report.Removed), "shortened", len(report.Shortened),
-		"messages", report.Messages, "busy", len(report.Busy), "corrupt", len(report.Corrupt), "temporary", report.Temporary)
+	return err
 }

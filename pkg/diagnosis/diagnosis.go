@@ -65,6 +65,7 @@ func checks() []check {
 		{"watch", lookAtWatch},
 		{"files", lookAtOpenFiles},
 		{"listen", lookAtListen},
+		{"admin", lookAtAdmin},
 		{"proxies", lookAtProxies},
 		{sandboxCheck, lookAtSandbox},
 		{rootsCheck, lookAtRoots},

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"syscall"
 	"time"
@@ -15,11 +14,26 @@ import (
 
 	"github.com/newos4/relay/pkg/chat"
 	"github.com/newos4/relay/pkg/chatapi"
+	"github.com/newos4/relay/pkg/config"
 )
 
 // lookAtListen tries to listen. A port that relayd already serves on is fine.
 func lookAtListen(ctx context.Context, p *patient) []Finding {
 	return lookAtAddress(ctx, p.cfg.Listen, isRelayd)
+}
+
+// lookAtAdmin is lookAtListen for the operator's side, if there is one.
+func lookAtAdmin(ctx context.Context, p *patient) []Finding {
+	if p.cfg.Admin.Listen == "" {
+		return nil
+	}
+	return lookAtAddress(ctx, p.cfg.Admin.Listen, isAlive)
+}
+
+// isAlive asks for the answer that the operator's side of relayd always gives.
+func isAlive(ctx context.Context, address string) bool {
+	status, body, err := ask(ctx, address, "/healthz")
+	return err == nil && status == http.StatusOK && string(body) == "ok\n"
 }
 
 // lookAtAddress tries to listen on an address, and asks isOurs about whoever
@@ -81,7 +95,7 @@ func isRelayd(ctx context.Context, address string) bool {
 func ask(ctx context.Context, address, path string) (status int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+reachable(address)+path, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+config.Dialable(address)+path, nil)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -98,23 +112,6 @@ func ask(ctx context.Context, address, path string) (status int, body []byte, er
 	const enough = 4096
 	body, err = io.ReadAll(io.LimitReader(response.Body, enough))
 	return response.StatusCode, body, err
-}
-
-// reachable returns where a server that listens on address can be asked: one that
-// listens everywhere also does so on loopback.
-func reachable(address string) string {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return address
-	}
-	addr, err := netip.ParseAddr(host)
-	switch {
-	case host == "" || err == nil && addr == netip.IPv4Unspecified():
-		return net.JoinHostPort("127.0.0.1", port)
-	case err == nil && addr == netip.IPv6Unspecified():
-		return net.JoinHostPort("::1", port)
-	}
-	return address
 }
 
 // Networks this wide are no list of proxies: 10.0.0.0/8 and the IPv6 networks

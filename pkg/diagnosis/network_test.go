@@ -66,18 +66,6 @@ func TestListen_Refused(t *testing.T) {
 	}
 }
 
-// Ensures that a server which listens on all addresses is asked on loopback.
-func TestReachable(t *testing.T) {
-	t.Parallel()
-	for address, want := range map[string]string{
-		":80": "127.0.0.1:80", "0.0.0.0:80": "127.0.0.1:80", "[::]:80": "[::1]:80", "192.0.2.1:80": "192.0.2.1:80", "localhost:80": "localhost:80",
-	} {
-		if got := reachable(address); got != want {
-			t.Errorf("reachable(%q) = %q, want %q", address, got, want)
-		}
-	}
-}
-
 // Ensures that what opens relayd to other hosts, and what makes its limits
 // worthless, is found.
 func TestNetwork(t *testing.T) {
@@ -93,6 +81,18 @@ func TestNetwork(t *testing.T) {
 		"an address of another host": {
 			do:    func(in *installation) { in.set("LISTEN", "192.0.2.1:0") },
 			check: "listen", level: Failure, words: "no interface",
+		},
+		"no operator's side": {
+			do:    func(in *installation) { in.set("ADMIN_LISTEN", "") },
+			check: "listen", level: OK, words: "is free",
+		},
+		"an operator's side of other hosts": {
+			do:    func(in *installation) { in.set("ADMIN_LISTEN", "0.0.0.0:0") },
+			check: "admin", level: Note, words: "not of this host alone", mend: "127.0.0.1:0",
+		},
+		"an operator's side that is somebody else's": {
+			do:    func(in *installation) { in.set("ADMIN_LISTEN", server(in.t, http.NotFoundHandler())) },
+			check: "admin", level: Failure, words: "taken by something that is not relayd",
 		},
 		"all of IPv4":    {do: trust("0.0.0.0/0"), check: "proxies", level: Failure, words: "0.0.0.0/0", mend: "front end"},
 		"halves of IPv4": {do: trust("0.0.0.0/1,128.0.0.0/1"), check: "proxies", level: Failure, words: "0.0.0.0/1 and 128.0.0.0/1"},

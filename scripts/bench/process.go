@@ -59,7 +59,7 @@ func startRelayd(ctx context.Context, program, root string, env ...string) (*pro
 	}
 	defer func() { _ = log.Close() }()
 	cmd := exec.CommandContext(ctx, program, "serve", "--root", root, "--listen", "127.0.0.1:0")
-	cmd.Env = append(cleanEnv(), "RELAYD_LIMITS_THREAD_POSTS=1048576", "RELAYD_LIMITS_IP_POSTS=1048576")
+	cmd.Env = append(cleanEnv(), "RELAYD_LIMITS_THREAD_POSTS=1048576", "RELAYD_LIMITS_IP_POSTS=1048576", "RELAYD_ADMIN_LISTEN=127.0.0.1:0")
 	cmd.Env = append(cmd.Env, env...)
 	p, err := start(cmd, log)
 	if err != nil {

@@ -296,7 +296,7 @@ func (f *Feed) fallBack(err error) {
 		return
 	}
 	reason := watchError(err)
-	f.log.Warn("the thread directory cannot be watched and is polled instead", "every", pollInterval.String(), "error", reason, "mend", reason.Mend())
+	f.log.Warn("the thread directory cannot be watched and is polled instead", "every", f.interval().String(), "error", reason, "mend", reason.Mend())
 }
 
 // distrust turns to polling for good: a scan found what the kernel did not tell,
@@ -305,7 +305,7 @@ func (f *Feed) distrust() {
 	f.silent = true
 	f.unwatch()
 	f.setMode(FeedPolling)
-	f.log.Warn("the file system does not tell of changes, the thread directory is polled instead", "every", pollInterval.String(), "path", f.store.path)
+	f.log.Warn("the file system does not tell of changes, the thread directory is polled instead", "every", f.interval().String(), "path", f.store.path)
 }
 
 func (f *Feed) directory() (identity, error) {

@@ -269,6 +269,25 @@ func TestFeed_ExhaustedKernel(t *testing.T) {
 	}
 }
 
+// Ensures that the log tells how often the directory is polled where the regular
+// scan comes more often than polling would.
+func TestFeed_LogsItsInterval(t *testing.T) {
+	t.Parallel()
+	log := new(logBuffer)
+	opts := testOptions(t.TempDir())
+	opts.Logger = slog.New(slog.NewTextHandler(log, nil))
+	s := Open(opts)
+	defer func() { _ = s.Close() }()
+	mustPost(t, s, testThread, "stands at the start")
+	f := s.Feed(time.Second)
+	f.open = (&fakeKernel{exhausted: unix.EMFILE}).open
+	f.watch()
+	f.distrust()
+	if n := strings.Count(log.String(), "every=1s"); n != 2 {
+		t.Errorf("the log says %d times that it polls every second:\n%s", n, log)
+	}
+}
+
 // Ensures that an unreadable directory is tried again at the regular times and
 // not in a loop.
 func TestFeed_ScanFails(t *testing.T) {

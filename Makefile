@@ -22,6 +22,7 @@ test: setup lint ## Install what the tests need, then run all of them
 	CGO_ENABLED=1 $(GO) test -race -timeout 10m ./...
 	CGO_ENABLED=0 $(GO) test -timeout 5m ./pkg/sandbox # as it is shipped: other threads, other system calls
 	scripts/accept
+	$(GO) run ./scripts/faults -short
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint $(TOOLS)/govulncheck ## Check form and known faults
@@ -44,6 +45,10 @@ $(TOOLS)/govulncheck:
 bench: ## Print speed as ratios of floors measured in the same run
 	$(GO) run ./scripts/bench $(BENCHFLAGS)
 
+.PHONY: faults
+faults: ## Run load and faults against the real programs, with FAULTFLAGS
+	$(GO) run ./scripts/faults $(FAULTFLAGS)
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 20s)
 	scripts/fuzz $(or $(FUZZTIME),20s)
@@ -51,6 +56,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 20s)
 .PHONY: soak
 soak: ## Run the slow proofs in their long form
 	RELAY_SOAK=20 CGO_ENABLED=1 $(GO) test -race -timeout 60m -count 1 -run 'Crash|Killed|ManyProcesses|Racing' ./...
+	$(GO) run ./scripts/faults $(FAULTFLAGS)
 	scripts/fuzz $(or $(FUZZTIME),5m)
 
 .PHONY: clean

@@ -12,8 +12,8 @@ import (
 	"github.com/newos4/relay/pkg/chat"
 )
 
-// tempMaxAge is how old a temporary file must be before the sweep takes it for
-// the rest of a crash. No write takes so long.
+// tempMaxAge is how old a temporary file must be before the sweep looks whether
+// it is the rest of a crash. It spares the locks of writers at work.
 const tempMaxAge = time.Hour
 
 // sweepLockWait is how long a sweep waits for a thread in use; a later sweep
@@ -66,7 +66,7 @@ func (s *Store) Sweep(ctx context.Context, opts SweepOptions) (SweepReport, erro
 			failures = append(failures, fmt.Errorf("sweeping thread %s: %w", id, err))
 		}
 	}
-	if err := s.sweepTemporary(opts.DryRun, &report); err != nil {
+	if err := s.sweepTemporary(ctx, opts.DryRun, &report); err != nil {
 		failures = append(failures, fmt.Errorf("sweeping temporary files: %w", err))
 	}
 	return report, errors.Join(failures...)
@@ -173,7 +173,7 @@ func (s *Store) settle(dir *directory) error {
 }
 
 // sweepTemporary removes what writers left behind that died in mid-write.
-func (s *Store) sweepTemporary(dryRun bool, report *SweepReport) error {
+func (s *Store) sweepTemporary(ctx context.Context, dryRun bool, report *SweepReport) error {
 	names, err := regularNames(s.path, isTempName)
 	if err != nil || len(names) == 0 {
 		return ignoreMissing(err)
@@ -189,15 +189,60 @@ func (s *Store) sweepTemporary(dryRun bool, report *SweepReport) error {
 		if dir.stat(name, &st) != nil || !isRegular(&st) || st.Mtim.Nano() > limit {
 			continue
 		}
-		report.Temporary++
 		if dryRun {
+			report.Temporary++
 			continue
 		}
-		if err := ignoreMissing(dir.remove(name)); err != nil {
-			return failure(err)
+		if err := s.removeTemporary(ctx, name, report); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// removeTemporary removes a temporary file under the lock that its writer holds
+// until it is renamed. A file may look old and be at work all the same: a clock
+// that jumps ahead, or one of another host, makes every file old.
+func (s *Store) removeTemporary(ctx context.Context, name string, report *SweepReport) error {
+	g, err := s.lockWriter(ctx, name)
+	if errors.Is(err, errLockWait) {
+		return nil // a later sweep comes by again
+	}
+	if err != nil {
+		return err
+	}
+	defer g.unlock()
+	err = g.dir.remove(name)
+	if isMissing(err) {
+		return nil // its writer was at work and is done
+	}
+	if err != nil {
+		return failure(err)
+	}
+	report.Temporary++
+	return nil
+}
+
+// lockWriter takes the lock under which a temporary file of that name is written:
+// its thread's, or that of the marks.
+func (s *Store) lockWriter(ctx context.Context, temp string) (*guard, error) {
+	stem := strings.TrimSuffix(strings.TrimPrefix(temp, "."), tempSuffix)
+	if dot := strings.LastIndexByte(stem, '.'); dot >= 0 {
+		if id, ok := threadOf(stem[:dot]); ok {
+			return s.lockThread(ctx, id, sweepLockWait)
+		}
+	}
+	dir, err := s.writableDir()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, sweepLockWait, errLockWait)
+	defer cancel()
+	unlock, err := s.lockByte(ctx, dir, marksByte)
+	if err != nil {
+		return nil, err
+	}
+	return &guard{dir: dir, unlock: unlock}, nil
 }
 
 func isTempName(name string) bool {

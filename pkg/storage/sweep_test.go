@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -189,6 +190,53 @@ func TestSweep_TemporaryFiles(t *testing.T) {
 	}
 	if _, err := os.Stat(stale); !os.IsNotExist(err) {
 		t.Errorf("a stale file stands: %v", err)
+	}
+}
+
+// Ensures that a sweep leaves writers what they are writing, however old a clock
+// that jumped ahead makes it look: a thread, and the marks of a removed one.
+func TestSweep_ClockAheadOfWriters(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		clock := newFakeClock()
+		opts := testOptions(root)
+		opts.Now = clock.now
+		writer, sweeper := Open(opts), Open(opts)
+		defer func() { _, _ = writer.Close(), sweeper.Close() }()
+		renames := 0
+		writer.step = func(step string) error {
+			if step != "rename" {
+				return nil
+			}
+			renames++
+			names, err := regularNames(writer.path, isTempName)
+			if err != nil || len(names) != 1 {
+				t.Errorf("temporary files %v, %v", names, err)
+			}
+			for _, name := range names {
+				setTime(t, filepath.Join(writer.path, name), time.Now().Add(-2*tempMaxAge))
+			}
+			if report, err := sweeper.Sweep(t.Context(), SweepOptions{}); err != nil || report.Temporary != 0 {
+				t.Errorf("a sweep beside the writer = %+v, %v", report, err)
+			}
+			return nil
+		}
+		mustPost(t, writer, testThread, "x")
+		clock.t = clock.t.Add(month + time.Second)
+		if report, err := writer.Sweep(t.Context(), SweepOptions{}); err != nil || len(report.Removed) != 1 {
+			t.Errorf("the writer's sweep = %+v, %v", report, err)
+		}
+		if renames != 2 {
+			t.Errorf("%d files were renamed, want a thread and the marks", renames)
+		}
+	})
+}
+
+func setTime(t *testing.T, path string, at time.Time) {
+	t.Helper()
+	if err := os.Chtimes(path, at, at); err != nil {
+		t.Fatal(err)
 	}
 }
 

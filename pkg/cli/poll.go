@@ -55,7 +55,7 @@ func (a *app) pollCommand() *cobra.Command {
 		Short:             "Show the threads that await hermes, or the messages of one",
 		Long:              pollLong,
 		Example:           pollExample,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: a.threadCompletion(false),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usagef("without THREAD it lists all that await hermes", "poll takes one THREAD, not %d arguments", len(args))
@@ -73,6 +73,7 @@ func (a *app) pollCommand() *cobra.Command {
 	flags.StringVar(&o.cursorFile, "cursor-file", "", "as --since with the epoch in `FILE`, and keep the new one there")
 	flags.DurationVar(&o.patience.limit, "wait", 0, "wait this `DURATION`, such as 30s or 10m, for something to show")
 	flags.BoolVarP(&o.patience.follow, "follow", "f", false, "show what is there and then all that comes")
+	completes(cmd, cobra.ShellCompDirectiveDefault, "cursor-file")
 	return cmd
 }
 

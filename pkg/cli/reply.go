@@ -52,7 +52,7 @@ func (a *app) replyCommand() *cobra.Command {
 		Short:             "Answer a thread as hermes",
 		Long:              replyLong,
 		Example:           replyExample,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: a.threadCompletion(false),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.reply(cmd, o, args)
 		},
@@ -60,6 +60,7 @@ func (a *app) replyCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVarP(&o.file, "file", "F", "", "take the text from `FILE`; - is standard input")
 	flags.StringVar(&o.ifLast, "if-last", "", "refuse unless `MSG-ID` is the thread's last message")
+	completes(cmd, cobra.ShellCompDirectiveDefault, "file")
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return usagef(dashHint, "nothing was sent: %w", err)
 	})

@@ -34,7 +34,7 @@ func (a *app) resetCommand() *cobra.Command {
 		Short:             "Move a thread aside, so that it starts anew",
 		Long:              resetLong,
 		Example:           "  chat reset 60e05bd1b195af2f",
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: a.threadCompletion(true),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usagef("for example: chat reset 60e05bd1b195af2f", "reset takes one THREAD, not %d arguments", len(args))

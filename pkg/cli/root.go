@@ -54,6 +54,9 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.String("space", "", "the `NAME` of the space below the root (default "+config.Default("space")+")")
 	flags.StringVar(&a.configFile, "config", "", "read this configuration `FILE` instead of "+config.DefaultFile)
 	flags.BoolVar(&a.json, "json", false, "print JSON")
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	completes(root, cobra.ShellCompDirectiveDefault, "config")
+	completes(root, cobra.ShellCompDirectiveFilterDirs, "root")
 	root.AddCommand(a.pollCommand(), a.replyCommand(), a.sweepCommand(), a.resetCommand())
 	return root
 }

@@ -35,6 +35,11 @@ func keyedFlags(cmd *cobra.Command) map[string]*pflag.Flag {
 // open loads the configuration and opens the threads that it names. The caller
 // closes the session.
 func (a *app) open(cmd *cobra.Command) (*session, error) {
+	return a.openLogging(cmd, warningHandler{a})
+}
+
+// openLogging is open with warnings of the storage to another place.
+func (a *app) openLogging(cmd *cobra.Command, warnings slog.Handler) (*session, error) {
 	cfg, err := config.Load(config.Source{
 		File:        a.configFile,
 		DefaultFile: a.env.DefaultConfig,
@@ -49,7 +54,7 @@ func (a *app) open(cmd *cobra.Command) (*session, error) {
 		Space:  cfg.Space,
 		Bounds: storage.Bounds{Retention: cfg.Keep(), Threads: cfg.Limits.Threads, Page: cfg.Limits.Page},
 		Now:    a.env.Now,
-		Logger: slog.New(warningHandler{a}),
+		Logger: slog.New(warnings),
 	})
 	return &session{app: a, config: cfg, store: store}, nil
 }

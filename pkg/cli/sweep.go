@@ -38,11 +38,10 @@ type sweepJSON struct {
 func (a *app) sweepCommand() *cobra.Command {
 	var o sweepOptions
 	cmd := &cobra.Command{
-		Use:               "sweep",
-		Short:             "Drop what is not kept any longer",
-		Long:              sweepLong,
-		Example:           "  chat sweep --dry-run\n  chat sweep --max-age 168h",
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:     "sweep",
+		Short:   "Drop what is not kept any longer",
+		Long:    sweepLong,
+		Example: "  chat sweep --dry-run\n  chat sweep --max-age 168h",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usagef("it sweeps every thread; chat reset THREAD is for one", "sweep takes no argument")

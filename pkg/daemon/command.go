@@ -84,9 +84,22 @@ Exit codes: 0 done, 1 failed, 2 usage or configuration.`,
 		return usageError{fmt.Errorf("%w\nhint: %s --help lists the flags", err, cmd.CommandPath())}
 	})
 	flags := newConfigFlags(root.PersistentFlags())
+	completeFlags(root)
 	root.AddCommand(newServeCommand(env, flags), newCheckCommand(env, flags), newHealthcheckCommand(env, flags),
 		newConfigCommand(env, flags), newAgentCommand(env, flags))
 	return root
+}
+
+// completeFlags says what a shell proposes behind the flags that take a path. It
+// proposes commands and flags anywhere else, and no files.
+func completeFlags(root *cobra.Command) {
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	for flag, directive := range map[string]cobra.ShellCompDirective{
+		"config": cobra.ShellCompDirectiveDefault, "root": cobra.ShellCompDirectiveFilterDirs,
+	} {
+		// The only error is for a flag that does not exist.
+		_ = root.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(nil, directive))
+	}
 }
 
 // noArguments is for commands that do something by themselves.

@@ -7,18 +7,34 @@ LISTEN   ?= 127.0.0.1:8640
 ROOT     ?= var
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 VULN     := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+NFPM     := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.48.0
 TOOLS    := $(CURDIR)/.tools/bin
 
 .PHONY: build
-build: ## Build both programs, static, into bin/
-	$(GO) build -trimpath -o bin/ ./cmd/chat ./cmd/relayd
+build: ## Build both programs, static, and their completions, into bin/
+	$(GO) build -trimpath $(BUILDVCS) -ldflags '-s -w' -o bin/ ./cmd/chat ./cmd/relayd
+	scripts/extras bin bin/extras
+
+.PHONY: install
+install: $(if $(wildcard bin/extras/copyright),,build) ## Install what was built below PREFIX (/usr/local) in DESTDIR
+	scripts/install install
+
+.PHONY: uninstall
+uninstall: ## Remove what install put there; data and changed configuration stay
+	scripts/install uninstall
+
+.PHONY: deb
+deb: export CGO_ENABLED := 0
+deb: BUILDVCS := -buildvcs=auto
+deb: build $(TOOLS)/nfpm ## Make a Debian package for GOARCH, into bin/
+	scripts/deb $(TOOLS)/nfpm
 
 .PHONY: run
 run: build ## Serve on 127.0.0.1:8640 with data under ./var
 	@scripts/run $(LISTEN) $(ROOT)
 
 .PHONY: test
-test: setup lint ## Install what the tests need, then run all of them
+test: setup lint $(TOOLS)/nfpm ## Install what the tests need, then run all of them
 	CGO_ENABLED=1 $(GO) test -race -timeout 10m ./...
 	CGO_ENABLED=0 $(GO) test -timeout 5m ./pkg/sandbox # as it is shipped: other threads, other system calls
 	scripts/accept
@@ -40,6 +56,9 @@ $(TOOLS)/golangci-lint:
 
 $(TOOLS)/govulncheck:
 	GOBIN=$(TOOLS) $(GO) install $(VULN)
+
+$(TOOLS)/nfpm:
+	GOOS= GOARCH= CGO_ENABLED=0 GOBIN=$(TOOLS) $(GO) install $(NFPM)
 
 .PHONY: bench
 bench: ## Print speed as ratios of floors measured in the same run

@@ -49,6 +49,7 @@ lint: $(TOOLS)/golangci-lint $(TOOLS)/govulncheck ## Check form and known faults
 .PHONY: setup
 setup: ## Install what the tests need and the machine lacks
 	scripts/setup
+	scripts/web/install
 	$(GO) mod download
 
 $(TOOLS)/golangci-lint:

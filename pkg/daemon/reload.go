@@ -41,6 +41,7 @@ func (s *Server) reload(ctx context.Context) (outcome string, backend autoreply.
 	s.level.Set(next.Log.Level)
 	s.store.Configure(boundsOf(next))
 	s.api.SetLimits(apiLimitsOf(next.Limits))
+	s.site.SetText(next.Limits.Text)
 	s.limiter.Configure(windowsOf(next.Limits)...)
 	settings := s.agentSettings(ctx, next)
 	if err := s.agent.Apply(ctx, settings); err != nil { // the server stops

@@ -19,6 +19,7 @@ import (
 	"github.com/newos4/relay/pkg/ratelimit"
 	"github.com/newos4/relay/pkg/storage"
 	"github.com/newos4/relay/pkg/version"
+	"github.com/newos4/relay/pkg/webui"
 )
 
 // Server is the running daemon: the HTTP side, the operator's side, the sweep,
@@ -32,6 +33,7 @@ type Server struct {
 	inbox      *inbox
 	limiter    *ratelimit.Limiter
 	api        *chatapi.API
+	site       *webui.Site
 	frontend   *frontend
 	admin      *frontend // nil without one
 	windows    windowFile
@@ -108,6 +110,7 @@ func newServer(opts Options) (*Server, error) {
 		Logger:         log,
 		Served:         func(r chatapi.Served) { s.metrics.Request(r.Route, r.Status, string(r.Code), r.Took) },
 	}, s.store, s.limiter)
+	s.site = webui.New(webui.Options{Space: cfg.Space, Text: cfg.Limits.Text}, s.api)
 	var err error
 	if s.sweeper, err = newSweeper(s.store, cfg.Retention.Schedule, log, s.metrics); err != nil {
 		return s, err
@@ -131,7 +134,7 @@ func (s *Server) listen(ctx context.Context, handed net.Listener) error {
 			return err
 		}
 	}
-	s.frontend = newFrontend(handed, s.cfg.HTTP, s.api, s.log)
+	s.frontend = newFrontend(handed, s.cfg.HTTP, s.site, s.log)
 	if s.cfg.Admin.Listen == "" {
 		return nil
 	}

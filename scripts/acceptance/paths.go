@@ -157,8 +157,9 @@ func judgeDataTellsNothing(t *trial) {
 }
 
 func judgeUnknownPaths(t *trial) {
+	t.judgeFrontPage()
 	for _, path := range []string{
-		"", "index.html", "api", "api/", "api/chat", "api/chat/", "api/chat/list.php", "api/chat/post", "api/chat/poll.php/",
+		"index.html", "api", "api/", "api/chat", "api/chat/", "api/chat/list.php", "api/chat/post", "api/chat/poll.php/",
 		"api/chat/post.php/", "api/chat/poll.php/x", "api/chat/poll.php%00", "api/chat/POLL.php", "database/", "dat",
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
@@ -170,6 +171,22 @@ func judgeUnknownPaths(t *trial) {
 			t.wantError(a, http.StatusNotFound, "not_found")
 		}
 	}
+}
+
+// judgeFrontPage allows a page for people at the prefix of the space. Without
+// one it is an unknown path, and a list it never is.
+func (t *trial) judgeFrontPage() {
+	token := t.token()
+	t.post(token, "hello")
+	asked := t.signed(call{method: http.MethodGet, path: t.under("")})
+	a, err := t.sendRaw(t.ctx, asked)
+	if bytes.Contains(a.body, []byte(threadOf(token))) {
+		t.errorf("%s: the threads are listed", a.asked)
+	}
+	if err == nil && a.status == http.StatusOK {
+		return
+	}
+	t.wantError(t.checked(asked, a, err), http.StatusNotFound, "not_found")
 }
 
 // judgeNoRedirect leaves the check to what is checked of every answer.

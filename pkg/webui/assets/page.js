@@ -1,0 +1,261 @@
+// @ts-check
+/** The page: brings the conversation, the field and the notices together. */
+
+import { ChatError, createChat, duration, explain, visible } from './hermes-chat.js';
+import { Composer } from './composer.js';
+import { ask, follow } from './dialogs.js';
+import { Transcript } from './transcript.js';
+import { byId, Words } from './words.js';
+
+/**
+ * @typedef {import('./hermes-chat.js').Update} Update
+ * @typedef {import('./hermes-chat.js').Wait} Wait
+ * @typedef {import('./transcript.js').Pending} Pending
+ */
+
+const { space = 'newos4', maxText = '4000' } = document.documentElement.dataset;
+
+/**
+ * Returns what stands before `/spaces/` here: the page is served at the root
+ * and below the prefix of the space, and a front end may put more before both.
+ */
+function basePath() {
+  const directory = location.pathname.replace(/[^/]*$/, '');
+  const prefix = `/spaces/${space}/`;
+  return directory.endsWith(prefix) ? directory.slice(0, -prefix.length) : directory.slice(0, -1);
+}
+
+class ChatPage {
+  constructor() {
+    this.words = new Words();
+    this.chat = createChat({ base: basePath(), space, maxText: Number(maxText) });
+    this.transcript = new Transcript(byId('log', HTMLDivElement), this.words, (url) => follow(url, this.words));
+    this.composer = new Composer(this.words, Number(maxText), {
+      send: (text) => this.#send(text),
+      refuse: (over) => this.#trouble(new ChatError('too_long', 'too long', { over, limit: Number(maxText) })),
+      history: () => this.transcript.ownTexts,
+    });
+    this.scroller = byId('scroller', HTMLElement);
+    this.thread = '';
+    this.live = false; // what stood there before has been shown
+    this.unseen = 0;
+    /** @type {Update | null} the last one, to be said again in another language */
+    this.last = null;
+    /** @type {ChatError | null} */
+    this.shownTrouble = null;
+  }
+
+  start() {
+    byId('language', HTMLButtonElement).addEventListener('click', () => {
+      this.words.toggle();
+      this.#relabel();
+    });
+    byId('reset', HTMLButtonElement).addEventListener('click', () => this.#reset());
+    byId('newer', HTMLButtonElement).addEventListener('click', () => this.#toEnd());
+    byId('trouble-action', HTMLButtonElement).addEventListener('click', () => this.#reset());
+    this.scroller.addEventListener('scroll', () => {
+      if (this.#isAtEnd()) byId('newer', HTMLButtonElement).hidden = true;
+    }, { passive: true });
+    window.addEventListener('resize', () => this.#toEnd());
+    window.addEventListener('offline', () => this.#connection('offline'));
+    document.addEventListener('visibilitychange', () => this.#seen());
+    this.#relabel();
+    this.#connection('connecting');
+    if (matchMedia('(pointer: fine)').matches) this.composer.field.focus();
+    this.chat.watch((update) => this.#update(update), { history: true, hidden: 'awaiting' });
+  }
+
+  /** @param {Update} update */
+  #update(update) {
+    this.last = update;
+    if (update.thread !== this.thread) this.#begin(update.thread);
+    if (update.error) {
+      this.#failed(update.error, update.retryInMs);
+      return;
+    }
+    this.#connection('connected');
+    if (this.shownTrouble) this.#trouble(null);
+    const atEnd = this.#isAtEnd();
+    const fresh = this.transcript.add(update.messages).filter((m) => m.author !== 'operator');
+    byId('awaiting', HTMLParagraphElement).hidden = !update.awaiting;
+    byId('storage', HTMLParagraphElement).hidden = this.chat.persistent;
+    this.#emptiness();
+    if (this.live) this.#notice(fresh);
+    if (atEnd || !this.live) this.#toEnd();
+    else if (fresh.length > 0) byId('newer', HTMLButtonElement).hidden = false;
+    if (update.more) return;
+    this.live = true;
+    this.transcript.log.ariaLive = 'polite';
+  }
+
+  /** Shows a conversation from its beginning. @param {string} thread */
+  #begin(thread) {
+    if (this.thread !== '') this.#say(this.words.say('resetDone'));
+    this.thread = thread;
+    this.live = false;
+    this.transcript.log.ariaLive = 'off'; // what is old is not read aloud
+    this.transcript.clear();
+    this.#trouble(null);
+  }
+
+  /** @param {ChatError} error @param {number} [retryInMs] */
+  #failed(error, retryInMs) {
+    if (retryInMs !== undefined) this.#connection('waiting', { wait: duration(retryInMs, this.words.lang) });
+    else if (error.code === 'network') this.#connection('offline');
+    else {
+      this.#connection('failed');
+      this.#trouble(error);
+    }
+  }
+
+  /** @param {string} text */
+  #send(text) {
+    this.#trouble(null);
+    const abort = new AbortController();
+    const pending = this.transcript.begin(text, () => abort.abort());
+    this.#emptiness();
+    this.#toEnd();
+    void this.#deliver(pending, abort, (patience) => this.chat.send(text, patience));
+  }
+
+  /**
+   * Follows a message until it stands in the conversation or the person decides.
+   * @param {Pending} pending
+   * @param {AbortController} abort
+   * @param {(patience: import('./hermes-chat.js').Patience) => Promise<import('./hermes-chat.js').Receipt>} send
+   */
+  async #deliver(pending, abort, send) {
+    const edit = { label: this.words.say('edit'), run: () => this.#takeBack(pending) };
+    const cancel = { label: this.words.say('cancel'), run: () => abort.abort() };
+    const onWait = (/** @type {Wait} */ { error, ms }) => {
+      const wait = duration(ms, this.words.lang);
+      const text = error.code === 'network' ? this.words.say('checking')
+        : `${explain(error, this.words.lang)} ${this.words.say('waitingToSend', { wait })}`;
+      pending.say(text, false, [cancel]);
+      this.#say(text);
+    };
+    pending.say(this.words.say('sending'), false, []);
+    try {
+      pending.settle(await send({ signal: abort.signal, onWait }));
+    } catch (error) {
+      const text = explain(error, this.words.lang);
+      const actions = [edit];
+      if (isWorthRepeating(error)) {
+        const again = () => this.#deliver(pending, abort = new AbortController(), (patience) => this.#again(error, pending.text, patience));
+        actions.unshift({ label: this.words.say('again'), run: again });
+      }
+      pending.say(text, true, actions);
+      this.#say(text);
+      if (error instanceof ChatError && error.code === 'bad_token') this.#trouble(error);
+      this.#toEnd();
+    }
+  }
+
+  /**
+   * @param {unknown} error
+   * @param {string} text
+   * @param {import('./hermes-chat.js').Patience} patience
+   */
+  #again(error, text, patience) {
+    return error instanceof ChatError && error.code === 'lost' ? this.chat.resend(error, patience) : this.chat.send(text, patience);
+  }
+
+  /** @param {Pending} pending */
+  #takeBack(pending) {
+    pending.remove();
+    this.composer.put(pending.text);
+    this.#emptiness();
+  }
+
+  async #reset() {
+    const yes = await ask({
+      title: this.words.say('resetTitle'), text: this.words.say('resetText'),
+      yes: this.words.say('resetYes'), no: this.words.say('resetNo'),
+    });
+    if (yes) await this.chat.reset();
+    this.composer.field.focus();
+  }
+
+  /** Tells of what Hermes wrote when nobody looked. @param {import('./hermes-chat.js').Message[]} fresh */
+  #notice(fresh) {
+    if (document.visibilityState !== 'hidden') return;
+    this.unseen += fresh.length;
+    this.#title();
+  }
+
+  #seen() {
+    if (document.visibilityState === 'hidden') return;
+    this.unseen = 0;
+    this.#title();
+  }
+
+  #title() {
+    document.title = this.unseen > 0 ? `(${this.unseen}) ${this.words.say('title')}` : this.words.say('title');
+  }
+
+  /** @param {'connecting' | 'connected' | 'waiting' | 'offline' | 'failed'} state @param {Record<string, string>} [values] */
+  #connection(state, values) {
+    const text = this.words.say(state, values);
+    const shown = byId('connection-text', HTMLSpanElement);
+    byId('connection', HTMLParagraphElement).dataset.state = state;
+    if (shown.textContent !== text) shown.textContent = text;
+  }
+
+  /** Says what concerns the whole conversation. @param {ChatError | null} error */
+  #trouble(error) {
+    this.shownTrouble = error;
+    byId('trouble', HTMLDivElement).hidden = error === null;
+    byId('trouble-text', HTMLParagraphElement).textContent = error ? explain(error, this.words.lang) : '';
+    const action = byId('trouble-action', HTMLButtonElement);
+    action.textContent = 'hermes-reset';
+    action.hidden = error?.code !== 'bad_token';
+  }
+
+  /** Says something to those who do not see the page. @param {string} text */
+  #say(text) {
+    byId('said', HTMLParagraphElement).textContent = visible(text);
+  }
+
+  #emptiness() {
+    byId('empty', HTMLElement).hidden = !this.transcript.isEmpty;
+  }
+
+  #isAtEnd() {
+    const { scrollTop, clientHeight, scrollHeight } = this.scroller;
+    return scrollTop + clientHeight >= scrollHeight - 40;
+  }
+
+  #toEnd() {
+    this.scroller.scrollTop = this.scroller.scrollHeight;
+    byId('newer', HTMLButtonElement).hidden = true;
+  }
+
+  /** Says everything in the language that is chosen. */
+  #relabel() {
+    const { words } = this;
+    document.documentElement.lang = words.tag;
+    /** @type {[string, import('./words.js').Word][]} */
+    const labels = [
+      ['language', 'language'], ['reset', 'reset'], ['empty-title', 'emptyTitle'], ['empty-what', 'emptyWhat'],
+      ['empty-who', 'emptyWho'], ['empty-kept', 'emptyKept'], ['awaiting-text', 'awaiting'], ['newer', 'newer'],
+      ['storage', 'unstored'], ['text-name', 'textName'], ['send', 'send'], ['keys', 'keys'],
+    ];
+    for (const [id, word] of labels) byId(id, HTMLElement).textContent = words.say(word);
+    byId('language', HTMLButtonElement).setAttribute('aria-label', words.say('languageName'));
+    byId('log', HTMLDivElement).setAttribute('aria-label', words.say('transcript'));
+    this.#title();
+    this.transcript.relabel();
+    this.composer.relabel();
+    const { last } = this;
+    if (last?.error) this.#failed(last.error, last.retryInMs);
+    else if (last) this.#connection('connected');
+    else this.#connection('connecting');
+  }
+}
+
+/** @param {unknown} error */
+function isWorthRepeating(error) {
+  return error instanceof ChatError && ['lost', 'network', 'busy', 'rate_limited', 'aborted'].includes(error.code);
+}
+
+new ChatPage().start();

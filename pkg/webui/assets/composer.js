@@ -38,20 +38,22 @@ export class Composer {
     this.field.focus();
   }
 
-  /** Shows the count. */
+  /** Says what the field is for and how full it is. */
   relabel() {
+    this.field.placeholder = this.words.say('textName');
     const count = codePoints(this.field.value);
     const over = count - this.limit;
     this.count.value = this.words.say(over > 0 ? 'over' : 'count', { count, limit: this.limit, over });
     this.count.classList.toggle('bad', over > 0);
-    this.field.toggleAttribute('aria-invalid', over > 0);
     if (over > 0) this.field.setAttribute('aria-invalid', 'true');
+    else this.field.removeAttribute('aria-invalid');
   }
 
   #changed() {
     this.relabel();
     this.field.style.height = 'auto';
-    this.field.style.height = `${this.field.scrollHeight}px`;
+    const border = this.field.offsetHeight - this.field.clientHeight;
+    this.field.style.height = `${this.field.scrollHeight + border}px`;
   }
 
   #submit() {

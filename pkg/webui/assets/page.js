@@ -39,6 +39,7 @@ class ChatPage {
     this.thread = '';
     this.live = false; // what stood there before has been shown
     this.unseen = 0;
+    this.atEnd = true; // the newest is in view, and is kept there
     /** @type {Update | null} the last one, to be said again in another language */
     this.last = null;
     /** @type {ChatError | null} */
@@ -54,9 +55,10 @@ class ChatPage {
     byId('newer', HTMLButtonElement).addEventListener('click', () => this.#toEnd());
     byId('trouble-action', HTMLButtonElement).addEventListener('click', () => this.#reset());
     this.scroller.addEventListener('scroll', () => {
-      if (this.#isAtEnd()) byId('newer', HTMLButtonElement).hidden = true;
+      this.atEnd = this.#isAtEnd();
+      if (this.atEnd) byId('newer', HTMLButtonElement).hidden = true;
     }, { passive: true });
-    window.addEventListener('resize', () => this.#toEnd());
+    new ResizeObserver(() => this.#keepEnd()).observe(this.scroller);
     window.addEventListener('offline', () => this.#connection('offline'));
     document.addEventListener('visibilitychange', () => this.#seen());
     this.#relabel();
@@ -75,13 +77,12 @@ class ChatPage {
     }
     this.#connection('connected');
     if (this.shownTrouble) this.#trouble(null);
-    const atEnd = this.#isAtEnd();
     const fresh = this.transcript.add(update.messages).filter((m) => m.author !== 'operator');
     byId('awaiting', HTMLParagraphElement).hidden = !update.awaiting;
     byId('storage', HTMLParagraphElement).hidden = this.chat.persistent;
     this.#emptiness();
     if (this.live) this.#notice(fresh);
-    if (atEnd || !this.live) this.#toEnd();
+    if (this.atEnd || !this.live) this.#toEnd();
     else if (fresh.length > 0) byId('newer', HTMLButtonElement).hidden = false;
     if (update.more) return;
     this.live = true;
@@ -100,6 +101,7 @@ class ChatPage {
 
   /** @param {ChatError} error @param {number} [retryInMs] */
   #failed(error, retryInMs) {
+    if (error.code !== 'thread file is corrupt') this.#emptiness();
     if (retryInMs !== undefined) this.#connection('waiting', { wait: duration(retryInMs, this.words.lang) });
     else if (error.code === 'network') this.#connection('offline');
     else {
@@ -128,26 +130,25 @@ class ChatPage {
     const edit = { label: this.words.say('edit'), run: () => this.#takeBack(pending) };
     const cancel = { label: this.words.say('cancel'), run: () => abort.abort() };
     const onWait = (/** @type {Wait} */ { error, ms }) => {
-      const wait = duration(ms, this.words.lang);
-      const text = error.code === 'network' ? this.words.say('checking')
-        : `${explain(error, this.words.lang)} ${this.words.say('waitingToSend', { wait })}`;
-      pending.say(text, false, [cancel]);
+      const word = error.code === 'network' ? 'checking' : error.code === 'busy' ? 'busyWait' : 'limitedWait';
+      tell(this.words.say(word, { wait: duration(ms, this.words.lang) }), false, [cancel]);
+    };
+    const tell = (/** @type {string} */ text, /** @type {boolean} */ failed, /** @type {import('./transcript.js').Action[]} */ actions) => {
+      pending.say(text, failed, actions);
       this.#say(text);
+      this.#keepEnd();
     };
     pending.say(this.words.say('sending'), false, []);
     try {
       pending.settle(await send({ signal: abort.signal, onWait }));
     } catch (error) {
-      const text = explain(error, this.words.lang);
       const actions = [edit];
       if (isWorthRepeating(error)) {
         const again = () => this.#deliver(pending, abort = new AbortController(), (patience) => this.#again(error, pending.text, patience));
         actions.unshift({ label: this.words.say('again'), run: again });
       }
-      pending.say(text, true, actions);
-      this.#say(text);
+      tell(explain(error, this.words.lang), true, actions);
       if (error instanceof ChatError && error.code === 'bad_token') this.#trouble(error);
-      this.#toEnd();
     }
   }
 
@@ -225,7 +226,12 @@ class ChatPage {
     return scrollTop + clientHeight >= scrollHeight - 40;
   }
 
+  #keepEnd() {
+    if (this.atEnd) this.#toEnd();
+  }
+
   #toEnd() {
+    this.atEnd = true;
     this.scroller.scrollTop = this.scroller.scrollHeight;
     byId('newer', HTMLButtonElement).hidden = true;
   }
@@ -236,12 +242,12 @@ class ChatPage {
     document.documentElement.lang = words.tag;
     /** @type {[string, import('./words.js').Word][]} */
     const labels = [
-      ['language', 'language'], ['reset', 'reset'], ['empty-title', 'emptyTitle'], ['empty-what', 'emptyWhat'],
+      ['language', 'language'], ['reset-wide', 'resetName'], ['reset-narrow', 'reset'], ['empty-title', 'emptyTitle'], ['empty-what', 'emptyWhat'],
       ['empty-who', 'emptyWho'], ['empty-kept', 'emptyKept'], ['awaiting-text', 'awaiting'], ['newer', 'newer'],
       ['storage', 'unstored'], ['text-name', 'textName'], ['send', 'send'], ['keys', 'keys'],
     ];
     for (const [id, word] of labels) byId(id, HTMLElement).textContent = words.say(word);
-    byId('language', HTMLButtonElement).setAttribute('aria-label', words.say('languageName'));
+    byId('language', HTMLButtonElement).title = words.say('languageName');
     byId('log', HTMLDivElement).setAttribute('aria-label', words.say('transcript'));
     this.#title();
     this.transcript.relabel();

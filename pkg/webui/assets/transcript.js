@@ -139,7 +139,7 @@ export class Transcript {
     if (Number.isNaN(sent.getTime())) return;
     time.dateTime = sent.toISOString();
     time.title = sent.toLocaleString(this.words.tag, { dateStyle: 'full', timeStyle: 'long' });
-    time.textContent = sent.toLocaleTimeString(this.words.tag, { hour: '2-digit', minute: '2-digit' });
+    time.textContent = sent.toLocaleTimeString(this.words.tag, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
     head?.append(time);
   }
 
@@ -197,13 +197,23 @@ export class Transcript {
     return nodes;
   }
 
-  /** @param {string} address */
+  /**
+   * Returns a link without an address that the browser could follow by itself. A
+   * button would not break with the lines of the text.
+   * @param {string} address
+   */
   #link(address) {
-    const link = document.createElement('button');
-    link.type = 'button';
+    const link = document.createElement('a');
     link.className = 'link';
+    link.role = 'link';
+    link.tabIndex = 0;
     link.textContent = address;
     link.addEventListener('click', () => this.follow(new URL(address)));
+    link.addEventListener('keydown', (event) => {
+      if (event.key !== 'Enter') return;
+      event.preventDefault(); // or the same key would answer the question
+      this.follow(new URL(address));
+    });
     return link;
   }
 }

@@ -184,7 +184,7 @@ class Reader {
 
   /** @param {string} thread @param {number} cursor */
   advance(thread, cursor) {
-    this.cursors.set(thread, Math.max(this.cursor(thread), cursor));
+    this.cursors.set(thread, cursor); // readings take turns, and no page goes back
     if (cursor > this.load(thread)) this.save(thread, cursor);
   }
 }
@@ -242,7 +242,8 @@ class Chat {
   }
 
   /**
-   * Sends what a `lost` error is about, unless it has arrived meanwhile.
+   * Sends what an error with `detail.attempt` is about, unless it has arrived
+   * meanwhile. All errors have one that leave open whether a message arrived.
    * @param {ChatError} error
    * @param {Patience} [patience]
    */
@@ -250,7 +251,8 @@ class Chat {
     return this.#inTurn(async () => {
       const attempt = error.detail.attempt;
       if (!attempt) throw error;
-      return await this.#look(attempt, patience) ?? this.#deliver(attempt, patience);
+      const found = await uncertain(attempt, () => this.#look(attempt, patience));
+      return found ?? this.#deliver(attempt, patience);
     });
   }
 
@@ -445,14 +447,20 @@ class Chat {
     try {
       return this.#claim(asReceipt(await this.#retrying(() => this.#post(attempt, patience.signal), patience)));
     } catch (error) {
+      if (patience.signal?.aborted) throw about(error, attempt);
       if (!mayHaveArrived(error)) throw error;
     }
+    return uncertain(attempt, () => this.#lookTwice(attempt, patience));
+  }
+
+  /** @param {Attempt} attempt @param {Patience} patience */
+  async #lookTwice(attempt, patience) {
     const found = await this.#look(attempt, patience);
     if (found) return found;
     await this.sleep(SECOND_LOOK, patience.signal);
     const late = await this.#look(attempt, patience);
     if (late) return late;
-    throw new ChatError('lost', 'the message did not arrive', { attempt });
+    throw new ChatError('lost', 'the message did not arrive');
   }
 
   /** @param {Attempt} attempt @param {AbortSignal} [signal] */
@@ -689,9 +697,18 @@ class Watcher {
     await this.tell({ thread: page.thread, messages: page.messages, awaiting: page.awaiting, more: page.more });
   }
 
+  /** What a listener throws is its own affair. @param {Update} update */
+  #tell(update) {
+    try {
+      this.tell(update);
+    } catch (error) {
+      globalThis.reportError?.(error);
+    }
+  }
+
   /** @param {ChatError} error @param {number} [retryInMs] */
   #report(error, retryInMs) {
-    this.tell({ thread: this.thread, messages: [], awaiting: this.awaiting, more: false, error, retryInMs });
+    this.#tell({ thread: this.thread, messages: [], awaiting: this.awaiting, more: false, error, retryInMs });
   }
 }
 
@@ -721,6 +738,27 @@ async function readAnswer(response) {
     throw new ChatError('unreadable', `the answer ${status} is not the chat's`, { status });
   }
   throw new ChatError(body.code, body.error, { status });
+}
+
+/**
+ * Does what must succeed before a message may be sent again.
+ * @template T
+ * @param {Attempt} attempt
+ * @param {() => Promise<T>} look
+ * @returns {Promise<T>}
+ */
+async function uncertain(attempt, look) {
+  try {
+    return await look();
+  } catch (error) {
+    throw about(error, attempt);
+  }
+}
+
+/** Returns an error from which the message can be sent again. @param {unknown} error @param {Attempt} attempt */
+function about(error, attempt) {
+  if (!(error instanceof ChatError)) return error;
+  return new ChatError(error.code, error.message, { ...error.detail, attempt });
 }
 
 /**

@@ -158,7 +158,7 @@ class ChatPage {
    * @param {import('./hermes-chat.js').Patience} patience
    */
   #again(error, text, patience) {
-    return error instanceof ChatError && error.code === 'lost' ? this.chat.resend(error, patience) : this.chat.send(text, patience);
+    return error instanceof ChatError && error.detail.attempt ? this.chat.resend(error, patience) : this.chat.send(text, patience);
   }
 
   /** @param {Pending} pending */
@@ -261,7 +261,7 @@ class ChatPage {
 
 /** @param {unknown} error */
 function isWorthRepeating(error) {
-  return error instanceof ChatError && ['lost', 'network', 'busy', 'rate_limited', 'aborted'].includes(error.code);
+  return error instanceof ChatError && (error.detail.attempt !== undefined || ['network', 'busy', 'rate_limited', 'aborted'].includes(error.code));
 }
 
 new ChatPage().start();

@@ -31,7 +31,8 @@ func (p *tab) offline(off bool) {
 func TestPage_OfflineAndBack(t *testing.T) {
 	t.Parallel()
 	r := startRelayd(t)
-	p := newBrowser(t).open(t, r.url, tabOptions{refusals: true})
+	url := nginx(t, r)
+	p := newBrowser(t).open(t, url, tabOptions{refusals: true})
 	p.write("before")
 	p.waitForText(".operator:not(.pending) .text", "before")
 	p.offline(true)
@@ -160,12 +161,13 @@ func TestPage_Refusals(t *testing.T) {
 func TestPage_RefusalsOfRelayd(t *testing.T) {
 	t.Parallel()
 	r := startRelayd(t, "RELAYD_LIMITS_THREADS=1", "RELAYD_LIMITS_BODY=64")
-	p := newBrowser(t).open(t, r.url, tabOptions{refusals: true})
+	url := nginx(t, r)
+	p := newBrowser(t).open(t, url, tabOptions{refusals: true})
 	p.write("hello")
 	p.waitForText(".operator:not(.pending) .text", "hello")
 	p.write(strings.Repeat("large ", 20))
 	p.waitForText(".pending.failed .state", "too many bytes")
-	other := newBrowser(t).open(t, r.url, tabOptions{refusals: true})
+	other := newBrowser(t).open(t, url, tabOptions{refusals: true})
 	other.write("one too many")
 	other.waitForText(".pending.failed .state", "no new conversations")
 	if err := os.WriteFile(r.threadFile(t), []byte("{"), 0o600); err != nil {

@@ -83,13 +83,16 @@ func startRelayd(t *testing.T, environ ...string) *relayd {
 		t.Fatal(err)
 	}
 	log := &addressOf{found: make(chan string, 1)}
-	cmd := exec.CommandContext(t.Context(), exe, "serve", "--root", r.root, "--listen", "127.0.0.1:0", "--config", r.file)
+	// The tabs are closed before what they talk to ends.
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	cmd := exec.CommandContext(ctx, exe, "serve", "--root", r.root, "--listen", "127.0.0.1:0", "--config", r.file)
 	cmd.Env = append(append(os.Environ(), asRelayd+"=1", "RELAYD_ADMIN_LISTEN=", "GORACE=atexit_sleep_ms=0"), environ...)
 	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
+		stop()
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	t.Cleanup(func() { stop(); _ = cmd.Wait() })
 	select {
 	case address := <-log.found:
 		r.url = "http://" + address

@@ -17,27 +17,37 @@ import (
 // being asked to; also below the prefix of the space, and after a reload.
 func TestPage_FirstVisitToAnswer(t *testing.T) {
 	t.Parallel()
-	b := newBrowser(t)
-	for _, path := range []string{"/", "/spaces/newos4/"} {
-		r := startRelayd(t)
-		p := b.open(t, r.url+path, tabOptions{})
-		p.waitForText("#empty", "Anyone who can reach this page can write")
-		p.waitForText("#connection", "connected")
-		if got := r.threads(t); len(got) != 0 {
-			t.Errorf("a visit made the threads %q", got)
-		}
-		p.write("When is the meeting?")
-		p.waitForText(".operator:not(.pending) .text", "When is the meeting?")
-		p.waitForText("#awaiting", "Waiting for Hermes")
-		r.reply(t, "At noon.") // and the page asks by itself
-		p.waitForText(".hermes .text", "At noon.")
-		p.waitFor(`document.getElementById('awaiting').hidden && document.getElementById('empty').hidden`)
-		want := []string{"When is the meeting?", "At noon."}
-		p.reload()
-		p.waitForText(".hermes .text", "At noon.")
-		if got := p.messages(); !slices.Equal(got, want) {
-			t.Errorf("after a reload the page shows %q, want %q", got, want)
-		}
+	for name, path := range map[string]string{"direct": "/", "direct prefix": "/spaces/newos4/", "nginx": "/", "nginx prefix": "/spaces/newos4/"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := startRelayd(t)
+			url := r.url
+			if strings.HasPrefix(name, "nginx") {
+				url = nginx(t, r)
+			}
+			firstVisit(t, r, url+path)
+		})
+	}
+}
+
+func firstVisit(t *testing.T, r *relayd, url string) {
+	t.Helper()
+	p := newBrowser(t).open(t, url, tabOptions{})
+	p.waitForText("#empty", "Anyone who can reach this page can write")
+	p.waitForText("#connection", "connected")
+	if got := r.threads(t); len(got) != 0 {
+		t.Errorf("a visit made the threads %q", got)
+	}
+	p.write("When is the meeting?")
+	p.waitForText(".operator:not(.pending) .text", "When is the meeting?")
+	p.waitForText("#awaiting", "Waiting for Hermes")
+	r.reply(t, "At noon.") // and the page asks by itself
+	p.waitForText(".hermes .text", "At noon.")
+	p.waitFor(`document.getElementById('awaiting').hidden && document.getElementById('empty').hidden`)
+	p.reload()
+	p.waitForText(".hermes .text", "At noon.")
+	if got, want := p.messages(), []string{"When is the meeting?", "At noon."}; !slices.Equal(got, want) {
+		t.Errorf("after a reload the page shows %q, want %q", got, want)
 	}
 }
 
@@ -46,8 +56,9 @@ func TestPage_FirstVisitToAnswer(t *testing.T) {
 func TestPage_TwoTabs(t *testing.T) {
 	t.Parallel()
 	r := startRelayd(t)
+	url := nginx(t, r)
 	b := newBrowser(t)
-	tabs := []*tab{b.open(t, r.url, tabOptions{}), b.open(t, r.url, tabOptions{})}
+	tabs := []*tab{b.open(t, url, tabOptions{}), b.open(t, url, tabOptions{})}
 	// Forget the token and open both anew, at once, as a restored window does.
 	tabs[0].run(`localStorage.clear()`)
 	tabs[0].run(`location.reload()`)
@@ -76,8 +87,9 @@ func TestPage_TwoTabs(t *testing.T) {
 func TestPage_Reset(t *testing.T) {
 	t.Parallel()
 	r := startRelayd(t)
+	url := nginx(t, r)
 	b := newBrowser(t)
-	first, second := b.open(t, r.url, tabOptions{}), b.open(t, r.url, tabOptions{})
+	first, second := b.open(t, url, tabOptions{}), b.open(t, url, tabOptions{})
 	first.write("old")
 	second.waitForText(".operator .text", "old")
 	old := r.thread(t)
@@ -111,7 +123,8 @@ func TestPage_Reset(t *testing.T) {
 func TestPage_FourThousandEmoji(t *testing.T) {
 	t.Parallel()
 	r := startRelayd(t)
-	p := newBrowser(t).open(t, r.url, tabOptions{})
+	url := nginx(t, r)
+	p := newBrowser(t).open(t, url, tabOptions{})
 	p.fill(strings.Repeat("😀", 4001))
 	p.waitForText("#count", "4001 / 4000 · 1 too many")
 	p.do("pressing Enter", enter)

@@ -80,6 +80,23 @@ export class FakeStorage {
 }
 
 /**
+ * Storages of tabs in processes of their own: a tab sees its own writes at once
+ * and those of others later, and in the end all see the same.
+ * @param {number} count
+ */
+export function slowStorages(count) {
+  const storages = Array.from({ length: count }, () => new FakeStorage());
+  for (const storage of storages) {
+    const write = storage.setItem.bind(storage);
+    storage.setItem = (key, value) => {
+      write(key, value);
+      setImmediate(() => setImmediate(() => storages.forEach((s) => s.values.set(key, value))));
+    };
+  }
+  return storages;
+}
+
+/**
  * A server that speaks the contract. What stands in `faults` happens to the next
  * requests instead: a Response, or a function that is given the true answer.
  */

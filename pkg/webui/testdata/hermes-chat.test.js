@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import * as module from '../assets/hermes-chat.js';
 import { ChatError, codePoints, duration, explain, threadOf, visible } from '../assets/hermes-chat.js';
-import { FakeServer, FakeStorage, html, newTab, refusal, settle } from './fakes.js';
+import { FakeServer, FakeStorage, html, newTab, refusal, settle, slowStorages } from './fakes.js';
 
 /** @param {Promise<unknown>} promise @returns {Promise<ChatError>} */
 async function failure(promise) {
@@ -63,12 +63,12 @@ test('base and space make the address', async () => {
 });
 
 test('tabs that open at the same moment agree on one token', async () => {
-  const storage = new FakeStorage();
+  const storages = slowStorages(3);
   const server = new FakeServer();
-  const tabs = [1, 2, 3].map(() => newTab({ storage, server }));
+  const tabs = storages.map((storage) => newTab({ storage, server }));
   await Promise.all(tabs.map(({ chat, finish }) => finish(chat.send('hello'))));
   assert.equal(server.threads.size, 1);
-  assert.equal(storage.values.get('webx11_chat_token'), server.requests[0].token);
+  for (const storage of storages) assert.equal(storage.values.get('webx11_chat_token'), server.requests[0].token);
 });
 
 test('a broken token is replaced, a good one never', async () => {
@@ -108,6 +108,14 @@ test('two readers have two cursors, stored under the names of the contract', asy
   assert.equal(storage.values.get(`webx11_chat_agent_cursor_${thread}`), String(reply.epoch));
 });
 
+test('older messages that were left out are no newer ones', async () => {
+  const { chat, server, finish } = newTab();
+  const { thread } = await finish(chat.send('q'));
+  for (let i = 0; i < 60; i++) server.write(thread, 'hermes', `m${i}`);
+  const page = await finish(chat.poll());
+  assert.deepEqual([page.messages.length, page.truncated, page.more], [50, true, false]);
+});
+
 test('what others keep in the state stays', async () => {
   const { chat, storage, finish } = newTab();
   storage.setItem('webx11_chat_state', JSON.stringify({ open: true, cursor: 'x' }));
@@ -132,6 +140,12 @@ test('cursors only move forward, also between tabs and after an empty page', asy
   assert.equal(stored(), before);
   assert.deepEqual((await two.finish(two.chat.poll())).messages.map((m) => m.text), ['b'], 'the other tab shows it too');
   assert.equal(stored(), before);
+  for (const text of ['c', 'd']) server.write(thread, 'hermes', text);
+  await one.finish(one.chat.poll());
+  const newest = stored();
+  server.page = 1;
+  assert.deepEqual((await two.finish(two.chat.poll())).messages.map((m) => m.text), ['c']);
+  assert.equal(stored(), newest, 'a tab that lags behind does not pull the others back');
 });
 
 test('a page that fails in the middle loses nothing', async () => {
@@ -264,6 +278,42 @@ test('a message whose answer was lost is found and not sent again', async () => 
   }
 });
 
+test('a lost message is found behind other ones', async () => {
+  const { chat, server, finish } = newTab();
+  const { thread } = await finish(chat.send('q'));
+  server.page = 2;
+  server.faults.push((answer) => {
+    for (const text of ['a', 'b', 'c']) server.write(thread, 'hermes', text);
+    return lost(answer);
+  });
+  await finish(chat.send('hello'));
+  assert.equal(server.count('POST'), 2);
+});
+
+test('a message that is known to be another one is not taken for the lost one', async () => {
+  const { chat, server, finish } = newTab();
+  await finish(chat.poll());
+  server.faults.push(unreachable);
+  const error = await failure(finish(chat.send('hello')));
+  await finish(chat.send('hello'));
+  await finish(chat.resend(error));
+  assert.equal([...server.threads.values()][0].length, 2);
+});
+
+test('a lost message is not looked for in another conversation', async () => {
+  const { chat, server, storage, finish } = newTab();
+  await finish(chat.poll());
+  server.faults.push(() => {
+    storage.setItem('webx11_chat_token', 'a'.repeat(64));
+    server.write(threadOf('a'.repeat(64)), 'operator', 'hello');
+    return unreachable();
+  });
+  const error = await failure(finish(chat.send('hello')));
+  assert.equal(error.code, 'lost');
+  assert.equal((await failure(finish(chat.resend(error)))).code, 'aborted');
+  assert.equal(server.count('POST'), 1);
+});
+
 test('a message that arrives late is found by the second look', async () => {
   const { chat, server, finish } = newTab();
   await finish(chat.poll());
@@ -357,6 +407,57 @@ test('giving up ends the wait', async () => {
   assert.equal(server.count('POST'), 1);
 });
 
+test('a message given up while nobody knows whether it arrived is not doubled either', async () => {
+  /** @type {((answer: () => Response) => Response)[][]} */
+  const ways = [[lost, unreachable], [lost, () => refusal(500, 'storage')], [lost, ...Array(8).fill(() => html(503))]];
+  for (const faults of ways) {
+    const { chat, server, clock, finish } = newTab();
+    await finish(chat.poll());
+    server.faults.push(...faults);
+    const abort = new AbortController();
+    const sent = chat.send('hello', { signal: abort.signal });
+    sent.catch(() => {});
+    await clock.advance(100);
+    if (faults[1] === unreachable) abort.abort();
+    const error = await failure(finish(sent));
+    assert.ok(error.detail.attempt, error.code);
+    await finish(chat.resend(error));
+    assert.equal([...server.threads.values()][0].length, 1, error.code);
+  }
+});
+
+test('giving up a post that is on its way leaves open whether it arrived', async () => {
+  const { chat, server, clock, finish } = newTab();
+  await finish(chat.poll());
+  const abort = new AbortController();
+  server.faults.push((answer) => {
+    answer();
+    const { signal } = server.requests[server.requests.length - 1].init;
+    return new Promise((_, reject) => signal?.addEventListener('abort', () => reject(new Error('aborted'))));
+  });
+  const sent = chat.send('hello', { signal: abort.signal });
+  sent.catch(() => {});
+  await clock.advance(10);
+  abort.abort();
+  const error = await failure(sent);
+  assert.equal(error.code, 'aborted');
+  await finish(chat.resend(error));
+  assert.equal(server.count('POST'), 1);
+});
+
+test('a listener that throws does not end the watch', async () => {
+  const { chat, server, clock } = newTab();
+  server.faults.push(unreachable);
+  let told = 0;
+  const stop = chat.watch(() => {
+    told++;
+    throw new Error('of the listener');
+  });
+  await clock.advance(65_000);
+  assert.equal(told, 3);
+  stop();
+});
+
 test('reset leaves the old conversation, in every tab, and drops what is on its way', async () => {
   const storage = new FakeStorage();
   const server = new FakeServer();
@@ -441,6 +542,9 @@ test('watch polls soon after a message of one\'s own', async () => {
   server.write(thread, 'hermes', 'a');
   await clock.advance(5000);
   assert.ok(server.count('GET') > before);
+  const answered = server.count('GET');
+  await clock.advance(24_000);
+  assert.equal(server.count('GET'), answered, 'when the answer is there, it is at rest again');
   stop();
 });
 

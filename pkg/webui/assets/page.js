@@ -42,8 +42,9 @@ class ChatPage {
     this.atEnd = true; // the newest is in view, and is kept there
     /** @type {Update | null} the last one, to be said again in another language */
     this.last = null;
-    /** @type {ChatError | null} */
+    /** @type {ChatError | null} the one that the person must read */
     this.shownTrouble = null;
+    this.pollsFail = false;
   }
 
   start() {
@@ -54,6 +55,9 @@ class ChatPage {
     byId('reset', HTMLButtonElement).addEventListener('click', () => this.#reset());
     byId('newer', HTMLButtonElement).addEventListener('click', () => this.#toEnd());
     byId('trouble-action', HTMLButtonElement).addEventListener('click', () => this.#reset());
+    this.composer.field.addEventListener('input', () => {
+      if (this.shownTrouble?.code === 'too_long') this.#trouble(null);
+    });
     this.scroller.addEventListener('scroll', () => {
       this.atEnd = this.#isAtEnd();
       if (this.atEnd) byId('newer', HTMLButtonElement).hidden = true;
@@ -76,7 +80,7 @@ class ChatPage {
       return;
     }
     this.#connection('connected');
-    if (this.shownTrouble) this.#trouble(null);
+    if (this.pollsFail) this.#trouble(null);
     const fresh = this.transcript.add(update.messages).filter((m) => m.author !== 'operator');
     byId('awaiting', HTMLParagraphElement).hidden = !update.awaiting;
     byId('storage', HTMLParagraphElement).hidden = this.chat.persistent;
@@ -107,6 +111,7 @@ class ChatPage {
     else {
       this.#connection('failed');
       this.#trouble(error);
+      this.pollsFail = true;
     }
   }
 
@@ -205,6 +210,7 @@ class ChatPage {
   /** Says what concerns the whole conversation. @param {ChatError | null} error */
   #trouble(error) {
     this.shownTrouble = error;
+    this.pollsFail = false;
     byId('trouble', HTMLDivElement).hidden = error === null;
     byId('trouble-text', HTMLParagraphElement).textContent = error ? explain(error, this.words.lang) : '';
     const action = byId('trouble-action', HTMLButtonElement);

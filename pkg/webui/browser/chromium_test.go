@@ -21,7 +21,7 @@ import (
 
 // patience is how long a test waits for what must happen. Nothing takes as long
 // on a machine that is not overwhelmed.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // browser is a profile of a Chromium: tabs that share a storage.
 type browser struct {

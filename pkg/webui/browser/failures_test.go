@@ -98,21 +98,27 @@ func TestPage_Busy(t *testing.T) {
 // a message can be taken back meanwhile.
 func TestPage_RateLimited(t *testing.T) {
 	t.Parallel()
-	r := startRelayd(t, "RELAYD_LIMITS_THREAD_POSTS=1", "RELAYD_LIMITS_WINDOW=6s")
-	p := newBrowser(t).open(t, r.url, tabOptions{refusals: true})
+	r := startRelayd(t, "RELAYD_LIMITS_THREAD_POSTS=2")
+	f := startFront(t, r)
+	p := newBrowser(t).open(t, f.url, tabOptions{refusals: true})
 	p.write("one")
 	p.waitForText(".operator:not(.pending) .text", "one")
+	f.fail(answers("post.php", 429, "application/json",
+		`{"success":false,"code":"rate_limited","error":"x","retry_after_ms":1500,"scope":"thread","limit":20,"window_s":600}`))
 	p.write("two")
-	p.waitForText(".pending .state", "Too many messages for now. This one is sent in")
+	p.waitForText(".pending .state", "Too many messages for now. This one is sent in 2 s")
 	p.waitForText(".operator:not(.pending) .text", "two")
-	p.write("three")
-	p.waitForText(".pending .state", "Too many messages")
+	p.write("three") // relayd's own limit
+	p.waitForText(".pending .state", "This one is sent in 10 min")
 	p.click(".pending .state button")
 	p.waitForText(".pending .state", "Given up")
 	p.click(".pending.failed .state button:last-child")
 	p.waitFor(`document.getElementById('text').value === 'three' && !document.querySelector('.pending')`)
 	if got, want := p.messages(), []string{"one", "two"}; !slices.Equal(got, want) {
 		t.Errorf("the page shows %q, want %q", got, want)
+	}
+	if n := f.postsSeen(); n != 4 {
+		t.Errorf("%d posts were made, want 4", n)
 	}
 }
 

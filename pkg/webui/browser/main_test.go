@@ -5,6 +5,7 @@ package browser_test
 import (
 	"bytes"
 	"context"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,6 +29,11 @@ func TestMain(m *testing.M) {
 		os.Exit(daemon.Main(context.Background(), daemon.Env{
 			Args: os.Args[1:], Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr,
 		}))
+	}
+	flag.Parse()
+	// The tests wait more than they work.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
 	}
 	code := m.Run()
 	if shared, err := chromium(); err == nil {

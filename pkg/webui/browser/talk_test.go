@@ -129,11 +129,14 @@ func TestPage_FourThousandEmoji(t *testing.T) {
 	p.waitForText("#count", "4001 / 4000 · 1 too many")
 	p.do("pressing Enter", enter)
 	p.waitForText("#trouble", "1 characters too long")
+	p.poll()
+	p.waitForText("#trouble", "1 characters too long") // a poll that succeeds is no answer to it
 	if threads := r.threads(t); len(threads) != 0 {
 		t.Errorf("the threads %q were made", threads)
 	}
 	p.fill(strings.Repeat("😀", 4000))
 	p.waitForText("#count", "4000 / 4000")
+	p.waitFor(`document.getElementById('trouble').hidden`)
 	p.do("pressing Enter", enter)
 	p.waitForText(".operator:not(.pending) .text", "😀")
 	if got := p.messages(); len(got) != 1 || got[0] != strings.Repeat("😀", 4000) {

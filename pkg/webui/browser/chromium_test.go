@@ -32,6 +32,9 @@ type browser struct {
 // TestMain ends it.
 var chromium = sync.OnceValues(func() (*process, error) { return startChromium("") })
 
+// plainHost is a host without TLS.
+const plainHost = "plain.example"
+
 // process is a running Chromium.
 type process struct {
 	ctx  context.Context
@@ -44,6 +47,8 @@ func startChromium(profile string) (*process, error) {
 		chromedp.ExecPath("chromium"), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.IgnoreCertErrors, chromedp.WindowSize(1280, 800),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("lang", "en-US"),
+		// A name that is not this machine's own, for what browsers allow to those alone.
+		chromedp.Flag("host-resolver-rules", "MAP "+plainHost+" 127.0.0.1"),
 	)
 	if profile != "" {
 		opts = append(opts, chromedp.UserDataDir(profile))

@@ -127,8 +127,7 @@ func (b *browser) open(t *testing.T, url string, opts tabOptions) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(b.ctx)
 	p := &tab{t: t, ctx: ctx, refusals: opts.refusals}
-	p.watchConsole()
-	t.Cleanup(cancel) // before the console is judged, so that it has come to its end
+	p.watchConsole(cancel)
 	p.emulate(opts)
 	p.do("opening "+url, chromedp.Navigate(url))
 	if opts.bare {
@@ -138,26 +137,42 @@ func (b *browser) open(t *testing.T, url string, opts tabOptions) *tab {
 	return p
 }
 
-// watchConsole collects what is wrong until the tab is closed.
-func (p *tab) watchConsole() {
+// lastLine is what a test writes to the console at its end, so that nothing is
+// still on its way when the console is judged.
+const lastLine = "this is the last line"
+
+// watchConsole collects what is wrong until the test ends, and closes the tab.
+func (p *tab) watchConsole(closeTab func()) {
 	messages := chromedp.Console(p.ctx)
 	var reading sync.WaitGroup
 	var wrong []string
+	read := make(chan struct{}) // closed after the last line
 	reading.Go(func() {
 		for m, err := range messages {
 			if err != nil {
 				return
 			}
+			if m.Text == lastLine {
+				close(read)
+				return
+			}
 			if m.Type != chromedp.ConsoleError && !m.IsException() && m.Source != "security" && m.Source != "violation" {
 				continue
 			}
-			if p.refusals && m.Source == "network" {
+			if p.refusals && (m.Source == "network" || strings.Contains(m.Text, "blocked by CORS policy")) {
 				continue
 			}
 			wrong = append(wrong, fmt.Sprintf("%s %s: %s", m.Type, m.Source, m.Text))
 		}
 	})
 	p.t.Cleanup(func() {
+		p.run(`console.debug('` + lastLine + `')`)
+		select {
+		case <-read:
+		case <-time.After(patience):
+			p.t.Error("the console has no end")
+		}
+		closeTab()
 		reading.Wait()
 		for _, line := range wrong {
 			p.t.Errorf("the console: %s", line)

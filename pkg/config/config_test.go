@@ -272,15 +272,22 @@ func TestLoad_Hints(t *testing.T) {
 }
 
 // Ensures that a file that was named must exist, that the default one need not,
-// and that a key that stands twice is an error.
+// and that each key that stands twice is a problem of its own, in one line.
 func TestLoad_File(t *testing.T) {
 	t.Parallel()
 	missing := filepath.Join(t.TempDir(), "none.yaml")
 	if _, err := config.Load(config.Source{File: missing}); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), missing) {
 		t.Errorf("a missing file gave %v", err)
 	}
-	if _, err := load(t, "space: a\nspace: b\n"); err == nil || !strings.Contains(err.Error(), "already defined") {
-		t.Errorf("a key that stands twice gave %v", err)
+	_, err := load(t, "space: a\nspace: b\nroot: /a\nroot: /b\n")
+	twice, ok := errors.AsType[*config.Error](err)
+	if !ok || len(twice.Problems) != 2 {
+		t.Fatalf("two keys that stand twice gave %v", err)
+	}
+	for _, problem := range twice.Problems {
+		if !strings.Contains(problem, "already defined at line") || strings.ContainsAny(problem, "\n") {
+			t.Errorf("a key that stands twice gave %q", problem)
+		}
 	}
 	if _, err := load(t, "- a\n"); err == nil {
 		t.Error("a list was taken for a configuration")

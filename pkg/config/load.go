@@ -115,12 +115,24 @@ func (l *loader) readFile(source Source) {
 	}
 	document, err := parseYAML(data)
 	if err != nil {
-		l.problem("%s: %s", path, strings.TrimPrefix(err.Error(), "yaml: "))
+		for _, complaint := range complaints(err) {
+			l.problem("%s: %s", path, complaint)
+		}
 		return
 	}
 	for _, root := range document.Content {
 		l.mergeFile(path, "", root)
 	}
+}
+
+// complaints returns what is wrong with a file that is not the YAML it should be,
+// each in a line. The library puts several, such as keys that stand twice, into
+// one error below a heading that tells people nothing.
+func complaints(err error) []string {
+	if several, ok := errors.AsType[*yaml.TypeError](err); ok {
+		return several.Errors
+	}
+	return []string{strings.TrimPrefix(err.Error(), "yaml: ")}
 }
 
 // parseYAML returns the one document of a file, a mapping in which no key stands

@@ -20,7 +20,7 @@ func newAgentCommand(env Env, flags configFlags) *cobra.Command {
 		Use:   "agent",
 		Short: "Try the auto-reply agent",
 		Args:  subcommandOnly,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE:  needsCommand(env),
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use:   "test QUESTION",

@@ -78,11 +78,14 @@ Exit codes: 0 done, 1 failed, 2 usage or configuration.`,
 		Args:          subcommandOnly,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE:          needsCommand(env),
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w\nhint: %s --help lists the flags", err, cmd.CommandPath())}
 	})
+	// A command that holds others can run only to say that one is missing.
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}", 1))
+	root.SetVersionTemplate("relayd {{.Version}}\n") // as chat prints its own
 	flags := newConfigFlags(root.PersistentFlags())
 	completeFlags(root)
 	root.AddCommand(newServeCommand(env, flags), newCheckCommand(env, flags), newHealthcheckCommand(env, flags),
@@ -116,6 +119,16 @@ func subcommandOnly(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	return usageError{fmt.Errorf("%s has no command %q\nhint: %s --help lists the commands", cmd.CommandPath(), args[0], cmd.CommandPath())}
+}
+
+// needsCommand is what a command does that only holds others: it shows them, as an
+// error, so that a service which forgot to say serve does not seem to have done
+// its work.
+func needsCommand(env Env) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		cmd.SetOut(env.Stderr)
+		return errors.Join(cmd.Help(), verdictError{exitUsage})
+	}
 }
 
 // configFlags are the flags that change the configuration.
@@ -216,7 +229,7 @@ func newConfigCommand(env Env, flags configFlags) *cobra.Command {
 		Use:   "config",
 		Short: "Look at the configuration",
 		Args:  subcommandOnly,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE:  needsCommand(env),
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use:   "print",

@@ -473,6 +473,22 @@ func TestMain_Usage(t *testing.T) {
 	}
 }
 
+// Ensures that a command that only holds others shows them on standard error and
+// ends with code 2, and that --help shows the same and is no error.
+func TestMain_NeedsCommand(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{}, {"config"}, {"agent"}} {
+		code, stdout, stderr := run(t, nil, args...)
+		if code != 2 || stdout != "" || !strings.Contains(stderr, "Available Commands:") {
+			t.Errorf("relayd %q: code %d, %s%s", args, code, stdout, stderr)
+		}
+		code, help, complaints := run(t, nil, append(args, "--help")...)
+		if code != 0 || help != stderr || complaints != "" {
+			t.Errorf("relayd %q --help: code %d, %s%s", args, code, help, complaints)
+		}
+	}
+}
+
 // Ensures that OPTIONS, whatever its target, is answered like every other request
 // (https://github.com/rs/cors/issues/185).
 func TestServe_OptionsOfTheServer(t *testing.T) {

@@ -5,7 +5,8 @@ import (
 	"unicode"
 )
 
-// phrases are the sentences of an answer in one language.
+// phrases are the sentences of an answer in one language. They promise nothing: an
+// answered thread awaits nobody any more, so perhaps no person ever looks at it.
 type phrases struct {
 	found   string
 	nothing string
@@ -34,13 +35,13 @@ func phrasesFor(question string) phrases {
 func english() phrases {
 	return phrases{
 		found:   "This is an automatic reply. The following is quoted from the documentation:",
-		nothing: "This is an automatic reply: nothing in the documentation was found that answers this. A person will see your message.",
+		nothing: "This is an automatic reply: nothing in the documentation was found that answers this.",
 	}
 }
 
 func chinese() phrases {
 	return phrases{
 		found:   "这是自动回复。以下内容摘自文档：",
-		nothing: "这是自动回复：文档中没有找到相关内容，工作人员会看到您的留言。",
+		nothing: "这是自动回复：文档中没有找到相关内容。",
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -139,5 +140,20 @@ func TestSkill_NamesTheLimit(t *testing.T) {
 	_, body := parts(t)
 	if want := "at most " + config.Default("limits.text") + "\n   characters"; !strings.Contains(body, want) {
 		t.Errorf("lacks %q", want)
+	}
+}
+
+// Ensures that the authors which the skill explains are those of threads.
+func TestSkill_NamesTheAuthors(t *testing.T) {
+	t.Parallel()
+	_, body := parts(t)
+	_, rest, _ := strings.Cut(body, "\nAuthors: ")
+	sentence, _, _ := strings.Cut(rest, "\n\n")
+	var named []string
+	for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(sentence, -1) {
+		named = append(named, m[1])
+	}
+	if want := []string{string(chat.Operator), string(chat.Agent), string(chat.Hermes)}; !slices.Equal(named, want) {
+		t.Errorf("it explains %q, want %q", named, want)
 	}
 }

@@ -68,7 +68,8 @@ func (a *app) pollCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.since, "since", "0", "show the first page of messages after this `EPOCH`, in milliseconds")
+	flags.StringVar(&o.since, "since", "0", "show the first page of messages after this `EPOCH`, in milliseconds (default 0, the newest page)")
+	flags.Lookup("since").DefValue = "" // else pflag would print it in quotes, and tell nobody what it stands for
 	flags.BoolVar(&o.all, "all", false, "show the whole thread and not only a page")
 	flags.StringVar(&o.cursorFile, "cursor-file", "", "as --since with the epoch in `FILE`, and keep the new one there")
 	flags.DurationVar(&o.patience.limit, "wait", 0, "wait this `DURATION`, such as 30s or 10m, for something to show")

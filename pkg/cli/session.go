@@ -126,12 +126,12 @@ func parseThread(arg string) (chat.ThreadID, error) {
 	if err == nil {
 		return id, nil
 	}
-	const hint = "a thread id has 16 lower-case hex digits; chat poll lists those that await hermes"
+	const list = "chat poll lists the threads that await hermes"
 	if token, err := chat.ParseToken(arg); err == nil {
 		return "", usagef("the thread of that token is "+string(token.Thread()), "this is a browser's token, a secret, and not a thread id")
 	}
 	if hideTokens(arg) != arg {
-		return "", usagef(hint, "this looks like a browser's token, a secret, and is not a thread id")
+		return "", usagef("a thread id has 16 lower-case hex digits; "+list, "this looks like a browser's token, a secret, and is not a thread id")
 	}
-	return "", usagef(hint, "%w", err)
+	return "", usagef(list, "%w", err)
 }

@@ -49,7 +49,8 @@ func shell(t *testing.T, commands string) {
 func TestBackup_WhileServing(t *testing.T) {
 	t.Parallel()
 	root, archive := t.TempDir(), filepath.Join(t.TempDir(), "relayd.tar")
-	r := start(t, root, "RELAYD_LIMITS_THREAD_POSTS=100000", "RELAYD_LIMITS_IP_POSTS=1000000", "RELAYD_LIMITS_MESSAGES=65536")
+	limits := []string{"RELAYD_LIMITS_THREAD_POSTS=100000", "RELAYD_LIMITS_IP_POSTS=1000000", "RELAYD_LIMITS_MESSAGES=65536"}
+	r := start(t, root, limits...)
 	gone := removeThread(t, root)
 	var mu sync.Mutex
 	acknowledged := make(map[string]bool)
@@ -98,7 +99,7 @@ func TestBackup_WhileServing(t *testing.T) {
 	}
 	shell(t, lines[0])
 	checkRestored(t, restored, before)
-	r = start(t, restored)
+	r = start(t, restored, limits...)
 	for w := range 4 {
 		r.mustSend(t, 201, "POST", "post.php", token(w), `{"text":"goes on"}`)
 	}

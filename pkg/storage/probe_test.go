@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -41,6 +42,27 @@ func TestProbe(t *testing.T) {
 		if e.Name() != lockName {
 			t.Errorf("the probe left %s behind", e.Name())
 		}
+	}
+}
+
+// Ensures that a probe passes although a sweep has taken its file away before it
+// could.
+func TestProbe_SweptMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t)
+	swept := 0
+	s.step = func(step string) error {
+		files, err := filepath.Glob(filepath.Join(s.path, "."+probeName+".*"))
+		for _, file := range files {
+			if step == "sync file" {
+				swept++
+				err = os.Remove(file)
+			}
+		}
+		return err
+	}
+	if err := s.Probe(); err != nil || swept != 1 {
+		t.Errorf("%v, %d files swept", err, swept)
 	}
 }
 

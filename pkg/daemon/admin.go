@@ -9,13 +9,14 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/newos4/relay/pkg/diagnosis"
 	"github.com/newos4/relay/pkg/metrics"
 	"github.com/newos4/relay/pkg/storage"
 )
 
 // Paths of the operator's side.
 const (
-	pathAlive   = "/healthz"
+	pathAlive   = diagnosis.AlivePath
 	pathReady   = "/readyz"
 	pathMetrics = "/metrics"
 )
@@ -26,7 +27,7 @@ func newAdmin(h *health, m *metrics.Metrics, state func() (metrics.State, error)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+pathAlive, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
-		_, _ = io.WriteString(w, "ok\n") // an error is the client's
+		_, _ = io.WriteString(w, diagnosis.AliveAnswer) // an error is the client's
 	})
 	mux.HandleFunc("GET "+pathReady, func(w http.ResponseWriter, r *http.Request) { writeCheckup(w, h.check(r.Context())) })
 	mux.Handle("GET "+pathMetrics, m.Handler(state))

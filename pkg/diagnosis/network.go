@@ -19,7 +19,7 @@ import (
 
 // lookAtListen tries to listen. A port that relayd already serves on is fine.
 func lookAtListen(ctx context.Context, p *patient) []Finding {
-	return lookAtAddress(ctx, p.cfg.Listen, isRelayd)
+	return lookAtAddress(ctx, side{"listen", p.cfg.Listen, "relayd speaks plain HTTP and belongs behind a front end with TLS", isRelayd})
 }
 
 // lookAtAdmin is lookAtListen for the operator's side, if there is one.
@@ -27,27 +27,45 @@ func lookAtAdmin(ctx context.Context, p *patient) []Finding {
 	if p.cfg.Admin.Listen == "" {
 		return nil
 	}
-	return lookAtAddress(ctx, p.cfg.Admin.Listen, isAlive)
+	if at := p.cfg.Admin.Listen; at == p.cfg.Listen && portOf(at) != "0" {
+		return []Finding{failure("admin.listen is the address of listen, "+at, "", "admin.listen: "+config.Default("admin.listen"))}
+	}
+	return lookAtAddress(ctx, side{"admin.listen", p.cfg.Admin.Listen, "the operator's side asks nobody who he is", isAlive})
 }
+
+// AlivePath and AliveAnswer are what the operator's side of relayd is known by: it
+// gives that answer while the process works.
+const (
+	AlivePath   = "/healthz"
+	AliveAnswer = "ok\n"
+)
 
 // isAlive asks for the answer that the operator's side of relayd always gives.
 func isAlive(ctx context.Context, address string) bool {
-	status, body, err := ask(ctx, address, "/healthz")
-	return err == nil && status == http.StatusOK && string(body) == "ok\n"
+	status, body, err := ask(ctx, address, AlivePath)
+	return err == nil && status == http.StatusOK && string(body) == AliveAnswer
 }
 
-// lookAtAddress tries to listen on an address, and asks isOurs about whoever
-// already does.
-func lookAtAddress(ctx context.Context, address string, isOurs func(context.Context, string) bool) []Finding {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+// side is one of the two addresses that relayd serves on.
+type side struct {
+	key, address string
+	// exposed says what is wrong with other hosts reaching it.
+	exposed string
+	// isOurs reports whether a relayd has it already.
+	isOurs func(ctx context.Context, address string) bool
+}
+
+// lookAtAddress tries to listen on an address, and asks whoever already does.
+func lookAtAddress(ctx context.Context, s side) []Finding {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.address)
 	if err == nil {
 		_ = listener.Close()
-		return []Finding{listenable(address, listener.Addr())}
+		return []Finding{s.listenable(listener.Addr())}
 	}
-	if errors.Is(err, syscall.EADDRINUSE) && isOurs(ctx, address) {
-		return []Finding{ok("a relayd serves on %s now", address)}
+	if errors.Is(err, syscall.EADDRINUSE) && s.isOurs(ctx, s.address) {
+		return []Finding{ok("a relayd serves on %s now", s.address)}
 	}
-	return []Finding{unlistenable(address, err)}
+	return []Finding{unlistenable(s.address, err)}
 }
 
 func unlistenable(address string, err error) Finding {
@@ -64,12 +82,11 @@ func unlistenable(address string, err error) Finding {
 }
 
 // listenable takes note of an address that other hosts can reach.
-func listenable(address string, at net.Addr) Finding {
+func (s side) listenable(at net.Addr) Finding {
 	if tcp, isTCP := at.(*net.TCPAddr); isTCP && !tcp.IP.IsLoopback() {
-		return note(address+" is free and not of this host alone",
-			"relayd speaks plain HTTP and belongs behind a front end with TLS", "listen: 127.0.0.1:"+portOf(address))
+		return note(s.address+" is free and not of this host alone", s.exposed, s.key+": 127.0.0.1:"+portOf(s.address))
 	}
-	return ok("%s is free", address)
+	return ok("%s is free", s.address)
 }
 
 func portOf(address string) string {

@@ -24,6 +24,14 @@ func server(t *testing.T, handler http.Handler) string {
 	return strings.TrimPrefix(s.URL, "http://")
 }
 
+// freeAddress returns an address that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	s := httptest.NewServer(http.NotFoundHandler())
+	s.Close()
+	return strings.TrimPrefix(s.URL, "http://")
+}
+
 // Ensures that a port which relayd serves on is told from one that something
 // else has taken.
 func TestListen_Taken(t *testing.T) {
@@ -76,7 +84,7 @@ func TestNetwork(t *testing.T) {
 	testBreakages(t, map[string]breakage{
 		"an address of other hosts": {
 			do:    func(in *installation) { in.set("LISTEN", "0.0.0.0:0") },
-			check: "listen", level: Note, words: "not of this host alone", mend: "127.0.0.1:0",
+			check: "listen", level: Note, words: "TLS", mend: "listen: 127.0.0.1:0",
 		},
 		"an address of another host": {
 			do:    func(in *installation) { in.set("LISTEN", "192.0.2.1:0") },
@@ -88,7 +96,15 @@ func TestNetwork(t *testing.T) {
 		},
 		"an operator's side of other hosts": {
 			do:    func(in *installation) { in.set("ADMIN_LISTEN", "0.0.0.0:0") },
-			check: "admin", level: Note, words: "not of this host alone", mend: "127.0.0.1:0",
+			check: "admin", level: Note, words: "asks nobody who he is", mend: "admin.listen: 127.0.0.1:0",
+		},
+		"one address for both sides": {
+			do: func(in *installation) {
+				address := freeAddress(in.t)
+				in.set("LISTEN", address)
+				in.set("ADMIN_LISTEN", address)
+			},
+			check: "admin", level: Failure, words: "is the address of listen", mend: "admin.listen: 127.0.0.1:8641",
 		},
 		"an operator's side that is somebody else's": {
 			do:    func(in *installation) { in.set("ADMIN_LISTEN", server(in.t, http.NotFoundHandler())) },

@@ -124,10 +124,17 @@ func (m *Metrics) Swept(s Sweep, ended time.Time) {
 	m.lastSweep.Set(float64(ended.UnixMilli()) / 1000)
 }
 
+// maxScrapes is more than the Prometheus servers that watch one relayd.
+const maxScrapes = 8
+
 // Handler serves the counters and the gauges that read returns. A state that
-// cannot be read leaves its gauges out and the rest in place.
+// cannot be read leaves its gauges out and the rest in place. While a state is not
+// read to its end, as on a disk that hangs, no more than maxScrapes wait for it and
+// others are refused with 503.
 func (m *Metrics) Handler(read func() (State, error)) http.Handler {
 	gauges := prometheus.NewRegistry()
 	gauges.MustRegister(newStateCollector(read))
-	return promhttp.HandlerFor(prometheus.Gatherers{m.registry, gauges}, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
+	return promhttp.HandlerFor(prometheus.Gatherers{m.registry, gauges}, promhttp.HandlerOpts{
+		ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: maxScrapes,
+	})
 }

@@ -100,8 +100,9 @@ func (e *exchange) recover() {
 	}
 }
 
-// finish tells of the request to whoever counts, and writes its line. It holds no token and no text: known routes
-// stand by name, and of other paths whatever could be a token is left out.
+// finish tells of the request to whoever counts, and writes its line. It holds no
+// token and no text: known routes stand by name, and of other paths whatever could
+// be a token is left out.
 func (e *exchange) finish() {
 	ended := e.api.opts.Now()
 	if served := e.api.opts.Served; served != nil {

@@ -67,6 +67,10 @@ func TestServe_AgentQuotesTheManual(t *testing.T) {
 	if !strings.Contains(answer, "open on clear nights until midnight") || !strings.Contains(answer, "manual/hours.txt") {
 		t.Errorf("answer = %q", answer)
 	}
+	r.waitForLog(t, "a run of the agent ended")
+	if _, counted := fetch(t, r.admin(t)+"/metrics"); !strings.Contains(counted, `relay_agent_runs_total{outcome="answered",reason=""} 1`) {
+		t.Errorf("the run is not counted:\n%s", counted)
+	}
 	if err := r.stop(); err != nil {
 		t.Error(err)
 	}

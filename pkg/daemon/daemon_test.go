@@ -216,7 +216,7 @@ func TestServe_KilledUnderLoad(t *testing.T) {
 }
 
 // Ensures that a post which is being sent when SIGTERM comes is answered and
-// stored before the process ends.
+// stored before the process ends, and that the operator is answered until then.
 func TestServe_FinishesWhatIsInFlight(t *testing.T) {
 	t.Parallel()
 	r := start(t, t.TempDir())
@@ -235,6 +235,9 @@ func TestServe_FinishesWhatIsInFlight(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.waitForLog(t, "msg=stopping")
+	if status, _ := fetch(t, r.admin(t)+"/healthz"); status != http.StatusOK {
+		t.Errorf("the operator is answered %d", status)
+	}
 	if _, err := io.WriteString(conn, body); err != nil {
 		t.Fatal(err)
 	}

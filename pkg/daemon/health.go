@@ -22,7 +22,7 @@ type health struct {
 	store  prober
 	feed   pinger
 	sweeps interface{ check() (string, error) }
-	probes chan chan error
+	looks  chan func()
 }
 
 // prober is what health needs of the storage.
@@ -38,18 +38,18 @@ type pinger interface {
 }
 
 func newHealth(store prober, feed pinger, sweeps *sweeper) *health {
-	return &health{store: store, feed: feed, sweeps: sweeps, probes: make(chan chan error)}
+	return &health{store: store, feed: feed, sweeps: sweeps, looks: make(chan func())}
 }
 
-// run probes the storage for whoever asks, until ctx ends. There is one probe at
+// run looks at the storage for whoever asks, until ctx ends. There is one look at
 // a time, so that those who ask do not pile up behind a disk that hangs.
 func (h *health) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case reply := <-h.probes:
-			reply <- h.store.Probe()
+		case look := <-h.looks:
+			look()
 		}
 	}
 }
@@ -59,17 +59,26 @@ var errSilent = errors.New("the storage does not answer")
 
 // probe stores something and returns how that went, or errSilent with ctx.
 func (h *health) probe(ctx context.Context) error {
-	reply := make(chan error, 1)
+	_, err := ask(ctx, h.looks, func() (struct{}, error) { return struct{}{}, h.store.Probe() })
+	return err
+}
+
+// ask has run make a look at the storage and returns what it sees, or errSilent
+// with ctx.
+func ask[T any](ctx context.Context, looks chan<- func(), look func() (T, error)) (T, error) {
+	var seen T
+	var err error
+	done := make(chan struct{})
 	select {
-	case h.probes <- reply:
+	case looks <- func() { defer close(done); seen, err = look() }:
 	case <-ctx.Done():
-		return errSilent
+		return *new(T), errSilent
 	}
 	select {
-	case err := <-reply:
-		return err
+	case <-done:
+		return seen, err
 	case <-ctx.Done():
-		return errSilent
+		return *new(T), errSilent // the look may go on, and has these variables for itself
 	}
 }
 
@@ -105,7 +114,7 @@ func (h *health) check(ctx context.Context) checkup {
 		"storage": func(ctx context.Context) (string, error) { return "", h.probe(ctx) },
 		"watcher": h.checkWatcher,
 		"sweep":   func(context.Context) (string, error) { return h.sweeps.check() },
-		"disk":    func(context.Context) (string, error) { return h.checkDisk() },
+		"disk":    h.checkDisk,
 	} {
 		detail, err := look(ctx)
 		c := check{OK: err == nil, Detail: detail}
@@ -128,8 +137,8 @@ func (h *health) checkWatcher(ctx context.Context) (string, error) {
 	return string(status.Mode), nil
 }
 
-func (h *health) checkDisk() (string, error) {
-	disk, err := h.store.FileSystem()
+func (h *health) checkDisk(ctx context.Context) (string, error) {
+	disk, err := ask(ctx, h.looks, h.store.FileSystem)
 	if err != nil {
 		return "", err
 	}

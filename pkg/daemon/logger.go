@@ -25,7 +25,7 @@ func newLogger(w io.Writer, format string, level slog.Leveler) (*slog.Logger, er
 	case config.LogJSON:
 		return slog.New(slog.NewJSONHandler(w, opts)), nil
 	case config.LogJournal:
-		handler, err := newJournalHandler(level)
+		handler, err := newJournalHandler(journalSocket, level)
 		if err != nil {
 			return nil, err
 		}
@@ -41,22 +41,24 @@ type journalHandler struct {
 	given []slog.Attr // by WithAttrs
 }
 
-func newJournalHandler(level slog.Leveler) (slog.Handler, error) {
-	// The library writes into the void where there is no journal.
-	if _, err := os.Stat(journalSocket); err != nil {
+// newJournalHandler fails where there is no journal at the socket: the library,
+// which knows no other place for it, would write into the void.
+func newJournalHandler(socket string, level slog.Leveler) (slog.Handler, error) {
+	if _, err := os.Stat(socket); err != nil {
 		return nil, fmt.Errorf("log.format is %s, and there is no journal: %w", config.LogJournal, err)
 	}
-	handler, err := slogjournal.NewHandler(&slogjournal.Options{
-		Level: level,
-		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-			a.Key = "RELAY_" + strings.ToUpper(a.Key)
-			return a
-		},
-	})
+	handler, err := slogjournal.NewHandler(&slogjournal.Options{Level: level, ReplaceAttr: journalField})
 	if err != nil {
 		return nil, fmt.Errorf("opening the journal: %w", err)
 	}
 	return journalHandler{Handler: handler}, nil
+}
+
+// journalField names the field of the journal that an attribute becomes, apart
+// from the fields of others.
+func journalField(_ []string, a slog.Attr) slog.Attr {
+	a.Key = "RELAY_" + strings.ToUpper(a.Key)
+	return a
 }
 
 // Handle writes one entry.

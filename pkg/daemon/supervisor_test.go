@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -249,6 +251,26 @@ func TestJournal_MessageShowsTheAttributes(t *testing.T) {
 	}
 	if kept.record.NumAttrs() != 2 || len(kept.given) != 1 {
 		t.Errorf("hands on %d attributes and %d given ones", kept.record.NumAttrs(), len(kept.given))
+	}
+}
+
+// Ensures that a field has the name by which relayd-operation(7) asks for it.
+func TestJournal_FieldsOfTheManual(t *testing.T) {
+	t.Parallel()
+	manual, err := os.ReadFile("../../man/relayd-operation.7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if field := journalField(nil, slog.String("thread", "60e05bd1b195af2f")); !strings.Contains(string(manual), "journalctl -u relayd "+field.Key+"="+field.Value.String()+"\n") {
+		t.Errorf("the manual does not ask for %s", field)
+	}
+}
+
+// Ensures that a log which nobody would keep is an error at the start.
+func TestJournal_Missing(t *testing.T) {
+	t.Parallel()
+	if _, err := newJournalHandler(filepath.Join(t.TempDir(), "socket"), slog.LevelInfo); err == nil || !strings.Contains(err.Error(), "log.format is journal, and there is no journal: ") {
+		t.Error(err)
 	}
 }
 

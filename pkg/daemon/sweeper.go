@@ -41,10 +41,11 @@ func newSweeper(store *storage.Store, schedule string, log *slog.Logger, m *metr
 	return &sweeper{store: store, schedule: parsed, log: log, metrics: m, now: time.Now}, nil
 }
 
-// run sweeps at once and whenever the schedule says, until ctx ends.
+// run sweeps at once and whenever the schedule says, which names its own time
+// zone, until ctx ends.
 func (s *sweeper) run(ctx context.Context) {
 	s.begin()
-	sweeps := cron.New(cron.WithLocation(time.UTC), cron.WithChain(cron.SkipIfStillRunning(cron.DiscardLogger)))
+	sweeps := cron.New(cron.WithChain(cron.SkipIfStillRunning(cron.DiscardLogger)))
 	sweeps.Schedule(s.schedule, cron.FuncJob(func() { s.sweep(ctx) }))
 	sweeps.Start()
 	s.sweep(ctx)

@@ -126,7 +126,8 @@ func TestAgent(t *testing.T) {
 			do:    func(in *installation) { withKey(in.file("key", "k", 0o600), nil)(in) },
 			check: "keys", level: OK, words: "1 key",
 		},
-		"a key that is missing": {do: withKey("/nonexistent/key", absent), check: "keys", level: Failure, words: "cannot be read"},
+		"an agent without its key": {do: withKey("/nonexistent/key", absent), check: "agent", level: Note, words: "mend what is above first"},
+		"a key that is missing":    {do: withKey("/nonexistent/key", absent), check: "keys", level: Failure, words: "cannot be read"},
 		"a key that is missing and unused": {
 			do:    func(in *installation) { withKey("/nonexistent/key", absent)(in); in.set("AGENT_BACKEND", "none") },
 			check: "keys", level: OK,

@@ -99,13 +99,17 @@ func (p *patient) closedAbove() (string, *fileOwner) {
 		if err != nil {
 			return "", nil
 		}
-		const groupSearch = permission.Search << 3
-		isPassable := owner.Mode&permission.Search != 0 || owner.Gid == p.owner.Gid && owner.Mode&groupSearch != 0
-		if !isPassable {
+		if !isPassable(owner, p.owner.Gid) {
 			return dir, owner
 		}
 	}
 	return "", nil
+}
+
+// isPassable reports whether every member of the group gets through a directory.
+func isPassable(dir *fileOwner, gid uint32) bool {
+	const groupSearch = permission.Search << 3
+	return dir.Mode&permission.Search != 0 || dir.Gid == gid && dir.Mode&groupSearch != 0
 }
 
 // lookAtGroup tells whether this user may run chat. That the user may use the

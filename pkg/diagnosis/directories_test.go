@@ -205,3 +205,16 @@ func TestThreads(t *testing.T) {
 		},
 	})
 }
+
+// Ensures that the group gets through a directory that is open to all, or to it.
+func TestIsPassable(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		mode, gid uint32
+		want      bool
+	}{{0o711, 2, true}, {0o710, 1, true}, {0o710, 2, false}, {0o700, 1, false}} {
+		if got := isPassable(&fileOwner{Mode: test.mode, Gid: test.gid}, 1); got != test.want {
+			t.Errorf("mode %o of group %d: passable is %t", test.mode, test.gid, got)
+		}
+	}
+}

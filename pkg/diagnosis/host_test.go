@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/newos4/relay/pkg/chat"
 	"github.com/newos4/relay/pkg/config"
 	"github.com/newos4/relay/pkg/storage"
 )
@@ -36,6 +37,15 @@ func TestHost(t *testing.T) {
 		"no room":     {do: disk(storage.FileSystem{}), check: "space", level: Failure, words: "no space is left", mend: "df -h "},
 		"little room": {do: disk(storage.FileSystem{Free: 2e9}), check: "space", level: Warning, words: "500 full threads may need 2.4 GB", mend: "limits.threads"},
 		"few inodes":  {do: disk(storage.FileSystem{Free: 1 << 40, Inodes: 600, FreeInodes: 100}), check: "space", level: Warning, words: "100 more files", mend: "df -i "},
+		"inodes for the threads that are missing": {
+			do: func(in *installation) {
+				for i := range 90 {
+					in.say(chat.ThreadID(fmt.Sprintf("%016x", i)))
+				}
+				disk(storage.FileSystem{Free: 1 << 40, Inodes: 600, FreeInodes: 500 - 90 + spareInodes})(in)
+			},
+			check: "space", level: OK, words: "1.1 TB free",
+		},
 		"no bound of inodes": {
 			do: disk(storage.FileSystem{Free: 1 << 40}), check: "space", level: OK, words: "1.1 TB free",
 		},
@@ -47,6 +57,32 @@ func TestHost(t *testing.T) {
 		"no limit to read": {do: func(in *installation) { in.host.OpenFiles = func() (uint64, error) { return 0, errors.New("x") } }, check: "files", level: Note},
 		"an unknown watch": {do: func(in *installation) { in.host.Watch = func(string) error { return errors.New("odd") } }, check: "watch", level: Warning, words: "odd; threads are polled"},
 	})
+}
+
+// Ensures that there is always room asked for to write one full thread anew, also
+// where all threads are larger than the limits of today would make them.
+func TestGrowth(t *testing.T) {
+	t.Parallel()
+	p := &patient{cfg: &config.Config{}}
+	p.cfg.Limits.Threads, p.cfg.Limits.Messages, p.cfg.Limits.Text = 10, 2, 100
+	full := 2 * storage.MessageBytes(100)
+	for stored, want := range map[int64]int64{0: 11 * full, 4 * full: 7 * full, 50 * full: full} {
+		p.survey.Bytes = stored
+		if got := p.growth(); got != want {
+			t.Errorf("%d bytes stored may grow by %d, want %d", stored, got, want)
+		}
+	}
+}
+
+// Ensures that a limit of the kernel's is at least doubled by what mends it.
+func TestRaise(t *testing.T) {
+	t.Parallel()
+	for now, want := range map[int]string{128: "sysctl -w fs.inotify.max_user_instances=512", 8192: "sysctl -w fs.inotify.max_user_instances=16384"} {
+		p := &patient{host: &Host{Sysctl: func(string) (int, error) { return now, nil }}}
+		if got := p.raise(&storage.WatchError{Sysctl: "fs.inotify.max_user_instances"}); got != want {
+			t.Errorf("of %d: %s, want %s", now, got, want)
+		}
+	}
 }
 
 // childVariable names what the test binary does as a child.

@@ -59,6 +59,9 @@ func TestMetrics_ShowWhatIsCounted(t *testing.T) {
 		`relay_watching 1`, `# TYPE relay_watch_overflow_total counter`, `relay_watch_overflow_total 6`, `relay_disk_free_bytes 7`,
 		`go_goroutines `, `process_open_fds `,
 	} {
+		if !strings.HasSuffix(want, " ") {
+			want += "\n" // the whole value
+		}
 		if !strings.Contains(got, "\n"+want) {
 			t.Errorf("lacks %s", want)
 		}

@@ -38,10 +38,16 @@ func FileSystemOf(path string) (FileSystem, error) {
 	if err := unix.Statfs(path, &st); err != nil {
 		return FileSystem{}, &fs.PathError{Op: "statfs", Path: path, Err: err}
 	}
+	return fileSystem(&st), nil
+}
+
+// fileSystem reads what the kernel says. Bfree would count what is left for root
+// alone.
+func fileSystem(st *unix.Statfs_t) FileSystem {
 	f := kindOf(st.Type)
 	f.Free = int64(st.Bavail) * st.Frsize
 	f.Inodes, f.FreeInodes = int64(st.Files), int64(st.Ffree)
-	return f, nil
+	return f
 }
 
 // kindOf returns what is known of the file systems whose promises differ from

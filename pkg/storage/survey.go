@@ -53,7 +53,7 @@ func (s *Store) surveyThread(survey *Survey, id chat.ThreadID, gid uint32) {
 	var st unix.Stat_t
 	if unix.Lstat(s.filePath(id), &st) == nil {
 		survey.Bytes += st.Size
-		if st.Gid != gid || st.Mode&unix.S_IRGRP == 0 {
+		if isClosed(&st, gid) {
 			survey.Closed = append(survey.Closed, id)
 		}
 	}
@@ -65,6 +65,9 @@ func (s *Store) surveyThread(survey *Survey, id chat.ThreadID, gid uint32) {
 		survey.Newest, survey.NewestThread = summary.Last.Epoch, id
 	}
 }
+
+// isClosed reports whether the group may not read a file.
+func isClosed(st *unix.Stat_t, gid uint32) bool { return st.Gid != gid || st.Mode&unix.S_IRGRP == 0 }
 
 // CheckAccess reports whether this process may read and write threads, or make
 // their directory where it is missing. It asks the kernel and touches nothing.

@@ -112,6 +112,10 @@ func TestFileSystemOf(t *testing.T) {
 			t.Errorf("kindOf(%#x) = %+v, want %+v", magic, got, want)
 		}
 	}
+	st := unix.Statfs_t{Bavail: 3, Bfree: 5, Blocks: 7, Frsize: 10, Bsize: 100, Files: 11, Ffree: 13}
+	if got, want := fileSystem(&st), (FileSystem{Free: 30, Inodes: 11, FreeInodes: 13}); got != want {
+		t.Errorf("the room is %+v, want %+v", got, want)
+	}
 	if f, err := FileSystemOf(t.TempDir()); err != nil || f.Free <= 0 {
 		t.Errorf("FileSystemOf = %+v, %v", f, err)
 	}
@@ -136,5 +140,19 @@ func TestTryWatch(t *testing.T) {
 	}
 	if got := watchError(unix.EMFILE).Sysctl; got != "fs.inotify.max_user_instances" {
 		t.Errorf("sysctl = %s", got)
+	}
+}
+
+// Ensures that a file counts as closed to the group when the group may not read it,
+// or when it is another group's.
+func TestIsClosed(t *testing.T) {
+	t.Parallel()
+	for want, st := range map[bool]unix.Stat_t{false: {Gid: 1, Mode: 0o640}, true: {Gid: 2, Mode: 0o640}} {
+		if got := isClosed(&st, 1); got != want {
+			t.Errorf("group %d, mode %o: closed is %t", st.Gid, st.Mode, got)
+		}
+	}
+	if !isClosed(&unix.Stat_t{Gid: 1, Mode: 0o604}, 1) {
+		t.Error("a file that the group may not read is open")
 	}
 }

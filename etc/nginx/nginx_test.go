@@ -306,7 +306,8 @@ func TestTLS(t *testing.T) {
 }
 
 // Ensures that an existing server needs one line, even if it hands each .php to
-// another program, and that all else of it stays its own.
+// another program and has its own pages for the errors of others, and that all
+// else of it stays its own.
 func TestExistingServer(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, siteOptions{upstream: startRelayd(t).address, site: `
@@ -315,6 +316,8 @@ server {
 	ssl_certificate fullchain.pem;
 	ssl_certificate_key privkey.pem;
 	location ~ \.php$ { return 418; }
+	proxy_intercept_errors on;
+	error_page 410 =418 /other.php;
 	location / { return 204; }
 	include snippets/relayd-chat.conf;
 }

@@ -186,6 +186,38 @@ func TestUnits_Exposure(t *testing.T) {
 	}
 }
 
+// Ensures the lines on which relayd, the manual or another unit counts and of which
+// neither systemd's checks nor its measure say anything when they are gone.
+func TestUnits_KeepTheirPromises(t *testing.T) {
+	t.Parallel()
+	for _, promise := range []struct{ unit, key, value, why string }{
+		{service, "Type", "notify", "relayd says when it is ready"},
+		{service, "WatchdogSec", "30s", "a relayd that hangs is started anew"},
+		{service, "Restart", "on-failure", "a crash costs no message"},
+		{service, "RestartSec", "5s", "no limit of starts is met"},
+		{service, "ExecReload", "/bin/kill -HUP $MAINPID", "relayd(8) reloads on SIGHUP"},
+		{service, "KillMode", "mixed", "answers in flight keep their reader of files"},
+		{service, "OOMPolicy", "continue", "a reader of files is replaced"},
+		{service, "LimitCORE", "0", "a core file holds tokens"},
+		{service, "WantedBy", "multi-user.target", "it runs without a connection"},
+		{socket, "FileDescriptorName", "http", "relayd(8) takes a socket of that name alone"},
+		{socket, "IPAddressDeny", "any", "the limits of the service do not hold for its socket"},
+		{socket, "IPAddressAllow", "localhost", "the front end is on this machine"},
+		{socket, "WantedBy", "sockets.target", "it stands before services"},
+		{sweepTimer, "Persistent", "true", "a machine that was off sweeps once"},
+		{sweepTimer, "WantedBy", "timers.target", "it starts with the machine"},
+	} {
+		if got := values(t, promise.unit, promise.key); !slices.Equal(got, []string{promise.value}) {
+			t.Errorf("%s has %s=%q, want %q: %s", promise.unit, promise.key, got, promise.value, promise.why)
+		}
+	}
+	for _, unit := range []string{service, sweepService} {
+		if got := values(t, unit, "UMask"); !slices.Equal(got, []string{"0007"}) {
+			t.Errorf("%s makes files with the mask %q", unit, got)
+		}
+	}
+}
+
 // Ensures that every line of every unit has its reason right above it.
 func TestUnits_EveryLineHasItsReason(t *testing.T) {
 	t.Parallel()

@@ -33,3 +33,44 @@ type ContextUsage struct {
 	// Percent has one decimal.
 	Percent float64 `json:"percent"`
 }
+
+// CheckSessionContext returns an error when a snapshot is out of its bounds.
+// What may be null may be absent too (section 2.16).
+func CheckSessionContext(in SessionContext) error {
+	var f faults
+	required(&f, "usedTokens", in.UsedTokens)
+	required(&f, "observedAt", in.ObservedAt)
+	checked(&f, "usedTokens", present(in.UsedTokens), notNegative[int64])
+	checked(&f, "observedAt", present(in.ObservedAt), notNegative[float64])
+	checked(&f, "limitTokens", present(in.LimitTokens), positive)
+	checked(&f, "percent", present(in.Percent), notNegative[float64])
+	checked(&f, "compressions", present(in.Compressions), notNegative[int64])
+	checked(&f, "model", present(in.Model), textOf(0, MaxContextModel))
+	checked(&f, "provider", present(in.Provider), textOf(0, MaxContextProvider))
+	return f.err()
+}
+
+func positive(f *faults, field string, n int64) int64 {
+	if n <= 0 {
+		f.add(field, reasonPositive)
+	}
+	return n
+}
+
+// Replaces reports whether the snapshot may take the place of the stored one:
+// it was not observed earlier (section 3.10).
+func (c SessionContext) Replaces(stored SessionContext) bool {
+	return c.ObservedAt.Or(0) >= stored.ObservedAt.Or(0)
+}
+
+// ProfileOf returns the profile of a request about a native session: that of
+// the query, else that of the header, else [DefaultProfile]. An empty one counts
+// as missing (section 3.10).
+func ProfileOf(query, header string) string {
+	for _, profile := range []string{query, header} {
+		if profile != "" {
+			return profile
+		}
+	}
+	return DefaultProfile
+}

@@ -36,10 +36,9 @@ type FollowUp struct {
 }
 
 // Plan returns what follows from a terminal task (sections 6.6 and 6.7). It
-// depends on nothing but its arguments: planning again after a crash finds what
-// was stored and creates nothing twice. Nothing follows in a direct chat, in a
-// run that is being stopped, or from a task that is not terminal or was planned
-// before.
+// depends on nothing but its arguments, and a task that this one created already
+// is not created again. Nothing follows in a direct chat, in a run that is being
+// stopped, or from a task that is not terminal or was planned before.
 func Plan(s Scene, id TaskID) FollowUp {
 	i := slices.IndexFunc(s.Tasks, func(t Task) bool { return t.ID == id })
 	if i < 0 || s.Conversation.Kind == Direct || s.Run.StopRequested {
@@ -173,7 +172,10 @@ func (f *FollowUp) merge(tasks []Task, turn Turn) {
 		return t.AgentID == turn.AgentID && t.Depth == turn.Depth && t.ReviewOf == ""
 	})
 	queued := slices.IndexFunc(same, func(t Task) bool { return t.Status == TaskQueued })
+	stored := func(t Task) bool { return t.BatchID == turn.BatchID }
 	switch {
+	case slices.ContainsFunc(same, stored):
+		// The same reply was planned before and its flag was lost.
 	case queued >= 0:
 		f.raise(same[queued], turn)
 	case len(same) == 0 || turn.ReplyMode == ReplyMentioned:

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"bytes"
 	"regexp"
 	"strings"
 )
@@ -67,12 +68,27 @@ func Accept(t Task, a Answer) Verdict {
 // stripSilence removes the token, and what an interrupted stream left of it at
 // the end.
 func stripSilence(text string) string {
-	stripped := trim(strings.ReplaceAll(text, SilenceToken, ""))
+	stripped := trim(withoutToken(text))
 	stripped = stripped[:len(stripped)-tokenEnd(stripped, len(silenceStem))]
 	if len(stripped) == len(trim(text)) {
 		return text
 	}
 	return trim(stripped)
+}
+
+// withoutToken removes every token, and those that come to be by a removal.
+func withoutToken(text string) string {
+	if !strings.Contains(text, SilenceToken) {
+		return text
+	}
+	kept := make([]byte, 0, len(text))
+	for i := range len(text) {
+		kept = append(kept, text[i])
+		if bytes.HasSuffix(kept, []byte(SilenceToken)) {
+			kept = kept[:len(kept)-len(SilenceToken)]
+		}
+	}
+	return string(kept)
 }
 
 // tokenEnd returns how many bytes at the end of text are the beginning of the
@@ -93,7 +109,7 @@ func (t Task) Streamed(text string) string {
 	if t.ReplyMode != ReplyAutomatic {
 		return text
 	}
-	text = strings.ReplaceAll(text, SilenceToken, "")
+	text = withoutToken(text)
 	return text[:len(text)-tokenEnd(text, 1)]
 }
 

@@ -3,6 +3,7 @@ package workspace
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"golang.org/x/text/unicode/norm"
 )
@@ -12,6 +13,9 @@ import (
 // a web address or a mail address mentions nobody. A broadcast mentions the
 // whole roster in its own order.
 func ParseMentions(text string, roster []RosterEntry) []AgentID {
+	if !strings.Contains(text, "@") {
+		return []AgentID{}
+	}
 	candidates := mentionables(roster)
 	runes := []rune(maskUnspoken(norm.NFC.String(text)))
 	var found []AgentID

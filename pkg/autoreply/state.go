@@ -11,6 +11,7 @@ import (
 	"github.com/google/renameio/v2"
 
 	"github.com/newos4/relay/pkg/chat"
+	"github.com/newos4/relay/pkg/storage"
 )
 
 // Phase is what the agent does about a thread.
@@ -66,7 +67,7 @@ const stateMode = 0o640
 // state.
 func ReadState(path string) (State, error) {
 	var s State
-	data, err := os.ReadFile(path)
+	data, err := storage.ReadRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
 	}

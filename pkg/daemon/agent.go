@@ -21,6 +21,7 @@ import (
 	"github.com/newos4/relay/pkg/autoreply/passage"
 	"github.com/newos4/relay/pkg/config"
 	"github.com/newos4/relay/pkg/sandbox"
+	"github.com/newos4/relay/pkg/storage"
 )
 
 // probeTimeout bounds the question whether a back end can be used.
@@ -51,6 +52,8 @@ func agentSettings(ctx context.Context, cfg *config.Config, closed []string, log
 	}
 	backend, err := newBackend(ctx, cfg, closed, log, complaints)
 	switch {
+	case err != nil && ctx.Err() != nil:
+		backend = broken{err} // cut short by a stop, which says nothing about the agent
 	case err != nil:
 		log.Error("the agent cannot start", "backend", a.Backend, "error", err)
 		backend = broken{err}
@@ -192,7 +195,7 @@ func readKey(file string) (string, error) {
 		}
 		file = filepath.Join(dir, name)
 	}
-	data, err := os.ReadFile(file)
+	data, err := storage.ReadRegular(file)
 	if err != nil {
 		return "", fmt.Errorf("reading a key: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/newos4/relay/pkg/autoreply"
 	"github.com/newos4/relay/pkg/chatapi"
 	"github.com/newos4/relay/pkg/ratelimit"
+	"github.com/newos4/relay/pkg/storage"
 )
 
 // windowFile keeps the windows per address across a restart. Those per thread
@@ -24,11 +25,7 @@ type windowFile struct{ path string }
 type windowTimes map[string]map[string][]int64
 
 func (f windowFile) load() (ratelimit.Snapshot, error) {
-	// A pipe in the file's place would never end, and never begin.
-	if info, err := os.Stat(f.path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("reading the rate windows: %s is not a regular file", f.path)
-	}
-	data, err := os.ReadFile(f.path)
+	data, err := storage.ReadRegular(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -62,8 +62,14 @@ type directory struct {
 	sync   *syncGroup
 }
 
+// openDir opens a directory. Opening a pipe that stands in its place would wait
+// for a writer, for ever.
+func openDir(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY, 0)
+}
+
 func openDirectory(path string, sync func(*os.File) error) (*directory, error) {
-	file, err := os.Open(path)
+	file, err := openDir(path)
 	if err != nil {
 		return nil, failure(fmt.Errorf("opening the thread directory: %w", err))
 	}
@@ -157,7 +163,7 @@ func (d *directory) names(keep func(string) bool) ([]string, error) {
 // regularNames lists the regular files at path whose name passes keep. Links,
 // pipes and directories are none, whatever their name.
 func regularNames(path string, keep func(string) bool) ([]string, error) {
-	file, err := os.Open(path)
+	file, err := openDir(path)
 	if err != nil {
 		return nil, err
 	}
@@ -204,6 +210,23 @@ var errNotRegular = errors.New("it is not a regular file")
 const maxFileSize = 256 << 20
 
 var errTooLarge = fmt.Errorf("it is larger than %d bytes", maxFileSize)
+
+// ReadRegular returns the bytes of a regular file, of which it reads no more than a
+// few hundred MiB. It is for files beside the threads that an administrator may
+// have put there: a pipe or a device in such a place, which might never end, or
+// never begin, is an error at once.
+func ReadRegular(path string) ([]byte, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer func() { _ = unix.Close(fd) }()
+	data, _, err := readRegular(fd)
+	if err != nil {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: err}
+	}
+	return data, nil
+}
 
 func readRegular(fd int) ([]byte, identity, error) {
 	var st unix.Stat_t

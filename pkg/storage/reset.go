@@ -83,7 +83,7 @@ func (s *Store) moveAside(g *guard, id chat.ThreadID) (string, error) {
 	if err := s.makeDirs(aside); err != nil {
 		return "", err
 	}
-	target, err := os.Open(aside)
+	target, err := openDir(aside)
 	if err != nil {
 		return "", failure(fmt.Errorf("opening the directory of reset threads: %w", err))
 	}

@@ -215,7 +215,7 @@ func (s *Store) makeDir(path string) error {
 	if err != nil && !os.IsExist(err) {
 		return failure(fmt.Errorf("making the thread directory: %w", err))
 	}
-	parent, err := os.Open(filepath.Dir(path))
+	parent, err := openDir(filepath.Dir(path))
 	if err != nil {
 		return failure(fmt.Errorf("syncing a new directory: %w", err))
 	}

@@ -110,7 +110,7 @@ func TryWrite(dir string) error {
 // SyncsDirectories reports whether the file system can sync the directory, as
 // the promise of [Store.Append] needs.
 func SyncsDirectories(dir string) (bool, error) {
-	file, err := os.Open(dir)
+	file, err := openDir(dir)
 	if err != nil {
 		return false, err
 	}

@@ -156,3 +156,25 @@ func TestIsClosed(t *testing.T) {
 		t.Error("a file that the group may not read is open")
 	}
 }
+
+// Ensures that a pipe in the place of the thread directory is an error, and that
+// nobody waits for its writer.
+func TestStore_PipeInPlaceOfTheDirectory(t *testing.T) {
+	t.Parallel()
+	s := Open(testOptions(t.TempDir()))
+	if err := os.MkdirAll(filepath.Dir(s.Path()), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(s.Path(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Threads(); !errors.Is(err, unix.ENOTDIR) {
+		t.Errorf("threads: %v", err)
+	}
+	if _, err := SyncsDirectories(s.Path()); !errors.Is(err, unix.ENOTDIR) {
+		t.Errorf("syncs: %v", err)
+	}
+	if err := s.Probe(); err == nil {
+		t.Error("a probe succeeds")
+	}
+}

@@ -1,6 +1,7 @@
 package deb_test
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -40,6 +41,7 @@ func TestInstall_FromASourceArchive(t *testing.T) {
 	if got := mustRead(t, h.path("etc/relayd/relayd.yaml")); got != "space: mine\n" {
 		t.Errorf("installing again changes the configuration to\n%s", got)
 	}
+	h.checkInterrupted(dir)
 	h.make(dir, "uninstall")
 	left := strings.Fields(mustRun(t, h.root, "find", ".", "-name", "*relay*", "-o", "-name", "*chat*"))
 	if got, want := strings.Join(left, " "), "./etc/relayd ./etc/relayd/relayd.yaml"; got != want {
@@ -63,6 +65,30 @@ func TestInstall_FromASourceArchive(t *testing.T) {
 func (h *host) make(dir, target string) {
 	h.t.Helper()
 	mustRun(h.t, dir, "make", target, "DESTDIR="+h.root, "GO=/nonexistent/go")
+}
+
+// checkInterrupted ensures that an installation that ends early, as for want of
+// room, leaves whole programs and nothing else.
+func (h *host) checkInterrupted(dir string) {
+	h.t.Helper()
+	bin := h.path("usr/local/bin")
+	before := mustRead(h.t, bin+"/chat")
+	full := h.t.TempDir()
+	mustWrite(h.t, full+"/cp", "#!/bin/sh\nfor to; do :; done\necho half >\"$to\"\nexit 1\n")
+	mustRun(h.t, full, "chmod", "+x", "cp")
+	path := "PATH=" + full + ":" + os.Getenv("PATH")
+	if output, err := run(h.t.Context(), dir, "make", "install", "DESTDIR="+h.root, "GO=/nonexistent/go", path); err == nil {
+		h.t.Errorf("succeeds without room:\n%s", output)
+	}
+	if mustRead(h.t, bin+"/chat") != before {
+		h.t.Error("a program is cut")
+	}
+	if left := mustRun(h.t, bin, "ls", "-A"); left != "chat\nrelayd\n" {
+		h.t.Errorf("leaves %q", left)
+	}
+	if output, err := run(h.t.Context(), dir, "make", "install", "DESTDIR="+h.root, "GO=/nonexistent/go", "PREFIX=/opt/a b"); err == nil || !strings.Contains(output, "PREFIX holds more") {
+		h.t.Errorf("a prefix that no unit can name: %v\n%s", err, output)
+	}
 }
 
 // checkSysusers ensures that systemd finds the user and the group where make

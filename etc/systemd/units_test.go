@@ -386,7 +386,7 @@ func checkJob(t *testing.T, job string) {
 		t.Errorf("%q: %v", job, err)
 	}
 	run := values(t, sweepService, "ExecStart")
-	if found[2] != "relayd" || !strings.HasPrefix(found[3], run[0]) {
+	if found[2] != "relayd" || !strings.HasPrefix(found[3], "[ ! -x /usr/bin/chat ] || "+run[0]) {
 		t.Errorf("%s runs %q, want relayd and %q", found[2], found[3], run[0])
 	}
 }

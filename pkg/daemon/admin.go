@@ -3,7 +3,10 @@ package daemon
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -32,6 +35,32 @@ func newAdmin(h *health, m *metrics.Metrics, state func() (metrics.State, error)
 	mux.HandleFunc("GET "+pathReady, func(w http.ResponseWriter, r *http.Request) { writeCheckup(w, h.check(r.Context())) })
 	mux.Handle("GET "+pathMetrics, m.Handler(state))
 	return mux
+}
+
+// hostsOnly refuses whoever asks for this host by a name of the network's. A page
+// in a browser of this host could have its own name lead here, and would then be
+// allowed to read the answer.
+func hostsOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isLocalName(r.Host) {
+			http.Error(w, "ask for 127.0.0.1, [::1] or localhost, not for another name", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// isLocalName reports whether a Host header, with or without a port, is an address
+// or a name that no name server is asked for. HTTP/1.0 may have none.
+func isLocalName(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	}
+	if _, err := netip.ParseAddr(name); err == nil || name == "" {
+		return true
+	}
+	return strings.EqualFold(name, "localhost")
 }
 
 // writeCheckup answers 200 if all is well, else 503.

@@ -14,11 +14,11 @@ import (
 	"syscall"
 	"text/tabwriter"
 
-	systemd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/newos4/relay/pkg/config"
+	"github.com/newos4/relay/pkg/untrusted"
 	"github.com/newos4/relay/pkg/version"
 )
 
@@ -59,7 +59,7 @@ func Main(ctx context.Context, env Env) int {
 	if verdict, ok := errors.AsType[verdictError](err); ok {
 		return verdict.code
 	}
-	fmt.Fprintf(env.Stderr, "relayd: %v\n", err)
+	fmt.Fprintf(env.Stderr, "relayd: %s\n", untrusted.Visible(err.Error()))
 	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage
 	}
@@ -200,9 +200,9 @@ func serve(ctx context.Context, env Env, flags configFlags) error {
 	if err != nil {
 		return err
 	}
-	watchdog, err := systemd.SdWatchdogEnabled(false)
+	watchdog, err := watchdogTime()
 	if err != nil {
-		return fmt.Errorf("reading the watchdog's time: %w", err)
+		return err
 	}
 	reloads := make(chan os.Signal, 1)
 	signal.Notify(reloads, syscall.SIGHUP)
@@ -215,7 +215,7 @@ func serve(ctx context.Context, env Env, flags configFlags) error {
 		Logger:     logger,
 		Level:      level,
 		Listener:   listener,
-		Notify:     notify,
+		Notify:     notifier(os.Getenv("NOTIFY_SOCKET")),
 		Watchdog:   watchdog,
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/newos4/relay/pkg/storage"
@@ -22,7 +23,19 @@ type health struct {
 	store  prober
 	feed   pinger
 	sweeps interface{ check() (string, error) }
-	looks  chan func()
+
+	wanted chan struct{} // holds one signal after next was made
+	mu     sync.Mutex
+	next   *round // nil while nobody asks
+}
+
+// round is one look at the storage for all who asked before it began.
+type round struct {
+	done chan struct{}
+	// Once done is closed:
+	stored  error // why nothing can be stored
+	disk    storage.FileSystem
+	diskErr error
 }
 
 // prober is what health needs of the storage.
@@ -38,55 +51,65 @@ type pinger interface {
 }
 
 func newHealth(store prober, feed pinger, sweeps *sweeper) *health {
-	return &health{store: store, feed: feed, sweeps: sweeps, looks: make(chan func())}
+	return &health{store: store, feed: feed, sweeps: sweeps, wanted: make(chan struct{}, 1)}
 }
 
 // run looks at the storage for whoever asks, until ctx ends. There is one look at
-// a time, so that those who ask do not pile up behind a disk that hangs.
+// a time, whose result is that of all who wait for it: however many ask, they
+// neither pile up behind a slow disk nor keep it busy.
 func (h *health) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case look := <-h.looks:
-			look()
+		case <-h.wanted:
 		}
+		h.mu.Lock()
+		current := h.next
+		h.next = nil
+		h.mu.Unlock()
+		if current == nil {
+			continue // the round before took in those who had signalled
+		}
+		current.stored = h.store.Probe()
+		current.disk, current.diskErr = h.store.FileSystem()
+		close(current.done)
 	}
+}
+
+// join returns the next look to begin.
+func (h *health) join() *round {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.next == nil {
+		h.next = &round{done: make(chan struct{})}
+	}
+	select {
+	case h.wanted <- struct{}{}:
+	default: // it was signalled before
+	}
+	return h.next
 }
 
 // errSilent is the state of a storage that does not come back.
 var errSilent = errors.New("the storage does not answer")
 
-// probe stores something and returns how that went, or errSilent with ctx.
-func (h *health) probe(ctx context.Context) error {
-	_, err := ask(ctx, h.looks, func() (struct{}, error) { return struct{}{}, h.store.Probe() })
-	return err
-}
-
-// ask has run make a look at the storage and returns what it sees, or errSilent
-// with ctx.
-func ask[T any](ctx context.Context, looks chan<- func(), look func() (T, error)) (T, error) {
-	var seen T
-	var err error
-	done := make(chan struct{})
+// look looks at the storage; with ctx all of it is errSilent.
+func (h *health) look(ctx context.Context) *round {
+	joined := h.join()
 	select {
-	case looks <- func() { defer close(done); seen, err = look() }:
+	case <-joined.done:
+		return joined
 	case <-ctx.Done():
-		return *new(T), errSilent
-	}
-	select {
-	case <-done:
-		return seen, err
-	case <-ctx.Done():
-		return *new(T), errSilent // the look may go on, and has these variables for itself
+		return &round{stored: errSilent, diskErr: errSilent}
 	}
 }
 
 // answers returns why the daemon should be started anew: its storage or its
 // watcher hangs. A storage that answers with an error is not mended by that.
 func (h *health) answers(ctx context.Context) error {
-	if err := h.probe(ctx); errors.Is(err, errSilent) {
-		return err
+	if seen := h.look(ctx); errors.Is(seen.stored, errSilent) {
+		return seen.stored
 	}
 	return h.feed.Ping(ctx)
 }
@@ -110,13 +133,15 @@ func (h *health) check(ctx context.Context) checkup {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	result := checkup{Ready: true, Checks: make(map[string]check)}
-	for name, look := range map[string]func(context.Context) (string, error){
-		"storage": func(ctx context.Context) (string, error) { return "", h.probe(ctx) },
-		"watcher": h.checkWatcher,
-		"sweep":   func(context.Context) (string, error) { return h.sweeps.check() },
-		"disk":    h.checkDisk,
+	watched, watchErr := h.checkWatcher(ctx) // before the storage has used up the time
+	seen := h.look(ctx)
+	for name, look := range map[string]func() (string, error){
+		"storage": func() (string, error) { return "", seen.stored },
+		"watcher": func() (string, error) { return watched, watchErr },
+		"sweep":   h.sweeps.check,
+		"disk":    seen.checkDisk,
 	} {
-		detail, err := look(ctx)
+		detail, err := look()
 		c := check{OK: err == nil, Detail: detail}
 		if err != nil {
 			c.Error, result.Ready = err.Error(), false
@@ -137,16 +162,15 @@ func (h *health) checkWatcher(ctx context.Context) (string, error) {
 	return string(status.Mode), nil
 }
 
-func (h *health) checkDisk(ctx context.Context) (string, error) {
-	disk, err := ask(ctx, h.looks, h.store.FileSystem)
-	if err != nil {
-		return "", err
+func (r *round) checkDisk() (string, error) {
+	if r.diskErr != nil {
+		return "", r.diskErr
 	}
-	detail := fmt.Sprintf("%d MiB free", disk.Free>>20)
+	detail := fmt.Sprintf("%d MiB free", r.disk.Free>>20)
 	switch {
-	case disk.Free < minFreeBytes:
+	case r.disk.Free < minFreeBytes:
 		return detail, fmt.Errorf("less than %d MiB are free", minFreeBytes>>20)
-	case disk.Inodes > 0 && disk.FreeInodes == 0:
+	case r.disk.Inodes > 0 && r.disk.FreeInodes == 0:
 		return detail, errors.New("no file can be made, the inodes are used up")
 	}
 	return detail, nil

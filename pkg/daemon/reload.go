@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/newos4/relay/pkg/autoreply"
 	"github.com/newos4/relay/pkg/config"
@@ -15,17 +16,25 @@ import (
 // everything as it is. One that is sound but whose back end cannot be made
 // replaces the old one all the same, which may read what it no longer should.
 func (s *Server) reloadOn(ctx context.Context, told <-chan os.Signal) {
+	var probing sync.WaitGroup
+	stopProbe := func() {}
+	end := func() { stopProbe(); probing.Wait() }
+	defer func() { end() }()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-told:
 		}
+		// A mended configuration does not wait for the old one's server to answer.
+		end()
 		done := s.supervisor.reloading()
 		outcome, backend := s.reload(ctx)
 		done(outcome)
 		if backend != nil {
-			probe(ctx, backend, s.log)
+			asking, stop := context.WithCancel(ctx)
+			stopProbe = stop
+			probing.Go(func() { probe(asking, backend, s.log) })
 		}
 	}
 }
@@ -43,8 +52,11 @@ func (s *Server) reload(ctx context.Context) (outcome string, backend autoreply.
 	s.api.SetLimits(apiLimitsOf(next.Limits))
 	s.site.SetText(next.Limits.Text)
 	s.limiter.Configure(windowsOf(next.Limits)...)
-	settings := s.agentSettings(ctx, next)
-	if err := s.agent.Apply(ctx, settings); err != nil { // the server stops
+	settings, err := s.agentSettings(ctx, next), ctx.Err()
+	if err == nil {
+		err = s.agent.Apply(ctx, settings)
+	}
+	if err != nil { // the server stops
 		if settings.Backend != nil {
 			_ = settings.Backend.Close() // nobody has taken it
 		}

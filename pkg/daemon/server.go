@@ -140,8 +140,13 @@ func (s *Server) listen(ctx context.Context, handed net.Listener) error {
 	if err != nil {
 		return errors.Join(err, handed.Close())
 	}
-	s.admin = newFrontend(listener, s.cfg.HTTP, newAdmin(s.health, s.metrics, s.state), s.log)
-	if !isLoopback(listener.Addr()) {
+	admin := newAdmin(s.health, s.metrics, s.state)
+	isPrivate := isLoopback(listener.Addr())
+	if isPrivate {
+		admin = hostsOnly(admin)
+	}
+	s.admin = newFrontend(listener, s.cfg.HTTP, admin, s.log)
+	if !isPrivate {
 		s.log.Warn("the operator's side can be reached from other hosts, and asks nobody who he is", "address", listener.Addr().String())
 	}
 	return nil

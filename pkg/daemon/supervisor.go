@@ -19,12 +19,22 @@ type supervisor struct {
 	health   *health
 	log      *slog.Logger
 
-	mu         sync.Mutex
-	isStopping bool // and whatever else was to be told is true no more
+	mu         sync.Mutex // keeps states in the order in which they hold
+	isStopping bool
 }
 
-// stopping says that the daemon stops: whatever becomes ready or is reloaded now
-// is no news any more.
+// tell sends lines of state. While the daemon stops only signs of life are left:
+// whatever began before must not call it ready again. That nobody takes a state
+// does not keep anybody from being served.
+func (s *supervisor) tell(state ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.isStopping || state[0] == systemd.SdNotifyWatchdog {
+		s.send(state...)
+	}
+}
+
+// stopping says that the daemon stops.
 func (s *supervisor) stopping() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,17 +42,6 @@ func (s *supervisor) stopping() {
 	s.send(systemd.SdNotifyStopping, status("stopping"))
 }
 
-// tell sends lines of state unless the daemon stops.
-func (s *supervisor) tell(state ...string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.isStopping {
-		s.send(state...)
-	}
-}
-
-// send hands over lines of state. That nobody takes them does not keep anybody
-// from being served.
 func (s *supervisor) send(state ...string) {
 	if s.notify == nil {
 		return
@@ -89,7 +88,7 @@ func (s *supervisor) ping(ctx context.Context) {
 	err := s.health.answers(bounded)
 	switch {
 	case err == nil:
-		s.send(systemd.SdNotifyWatchdog) // a stop that takes its time is alive, too
+		s.tell(systemd.SdNotifyWatchdog)
 	case ctx.Err() == nil:
 		s.log.Error("the watchdog is not fed", "error", err)
 	}

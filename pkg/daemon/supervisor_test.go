@@ -178,6 +178,60 @@ func TestSupervisor_HangingPartsStarveTheWatchdog(t *testing.T) {
 	})
 }
 
+// Ensures that once it was said that the daemon stops, nothing that began before
+// calls it ready again, while the watchdog is still fed.
+func TestSupervisor_StoppingIsFinal(t *testing.T) {
+	t.Parallel()
+	supervised(t, wellParts(), func(t *testing.T, listener *told) {
+		listener.take()
+		s := &supervisor{notify: listener.notify, log: slog.New(slog.DiscardHandler)}
+		reloaded := s.reloading()
+		s.stopping()
+		reloaded("serving")
+		s.tell("WATCHDOG=1")
+		states := listener.take()
+		if len(states) != 3 || !strings.HasPrefix(states[0], "RELOADING=1") || states[1] != "STOPPING=1\nSTATUS=stopping" || states[2] != "WATCHDOG=1" {
+			t.Errorf("tells %q", states)
+		}
+	})
+}
+
+// Ensures that all who ask for the state of a slow storage share one probe that
+// began after they had asked, and that none takes the result of an older one.
+func TestHealth_ProbesAreShared(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		parts := wellParts()
+		hangs := make(chan struct{})
+		parts.hangs = hangs
+		h := newHealth(parts, parts, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		var running, asking sync.WaitGroup
+		running.Go(func() { h.run(ctx) })
+		var first, failed error
+		asking.Go(func() { first = h.look(ctx).stored })
+		synctest.Wait()
+		var later [100]error
+		for i := range later {
+			asking.Go(func() { later[i] = h.look(ctx).stored })
+		}
+		synctest.Wait()
+		parts.change(func(p *fakeParts) { p.hangs, p.stored = nil, unix.EROFS })
+		close(hangs)
+		asking.Wait()
+		for _, err := range later {
+			if !errors.Is(err, unix.EROFS) {
+				failed = err
+			}
+		}
+		if first != nil || failed != nil || parts.probes != 2 {
+			t.Errorf("the first is told %v, others %v, after %d probes, want 2", first, failed, parts.probes)
+		}
+		cancel()
+		running.Wait()
+	})
+}
+
 // Ensures that a checkup names every part that is not in order, and no other.
 func TestHealth_Checkup(t *testing.T) {
 	t.Parallel()

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // manager is a service manager that listens to one service.
@@ -164,6 +166,12 @@ func handOver(t *testing.T, listener *net.TCPListener, name string, args ...stri
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = file.Close() })
+	return handOverFile(t, file, name, args...)
+}
+
+// handOverFile is handOver for whatever it is.
+func handOverFile(t *testing.T, file *os.File, name string, args ...string) *exec.Cmd {
+	t.Helper()
 	service := relaydCommand(t, args...)
 	// Only the process itself knows its id, by which the sockets are known as its.
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", append([]string{"-c", `LISTEN_PID=$$ exec "$0" "$@"`}, service.Args...)...)
@@ -219,6 +227,146 @@ func TestServe_WarnsOfAnExposedOperatorsSide(t *testing.T) {
 	private.waitForLog(t, "msg=ready")
 	if strings.Contains(private.log.String(), warning) {
 		t.Errorf("warns without reason:\n%s", private.log)
+	}
+}
+
+// Ensures that a service manager which has stopped reading delays neither the
+// service nor its end.
+func TestServe_ManagerThatDoesNotRead(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "notify")
+	address := &net.UnixAddr{Name: path, Net: "unixgram"}
+	deaf, err := net.ListenUnixgram("unixgram", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = deaf.Close() }()
+	fill, err := net.DialUnix("unixgram", nil, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = fill.Close() }()
+	if err := fill.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = fill.Write([]byte("x"))
+	}
+	r := start(t, t.TempDir(), "NOTIFY_SOCKET="+path)
+	r.mustSend(t, 201, "POST", "post.php", token(1), `{"text":"x"}`)
+	ended := make(chan error, 1)
+	go func() { ended <- r.stop() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it does not stop")
+	}
+}
+
+// Ensures that pipes in the places of a key and of what relayd keeps, which would
+// never begin, delay neither the service nor its end.
+func TestServe_PipesInPlaceOfFiles(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "state"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	key := filepath.Join(root, "key")
+	for _, path := range []string{key, filepath.Join(root, "state", "rate-windows.json"), filepath.Join(root, "state", "agent.json")} {
+		if err := unix.Mkfifo(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := start(t, root, "RELAYD_AGENT_OPENAI_KEY_FILE="+key)
+	r.mustSend(t, 201, "POST", "post.php", token(1), `{"text":"x"}`)
+	r.hangUp(t)
+	r.waitForLog(t, "the configuration was reloaded")
+	if err := r.stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Ensures that a time of the watchdog's which cannot be kept is refused by name.
+func TestServe_WatchdogOutOfBounds(t *testing.T) {
+	t.Parallel()
+	for _, usec := range []string{"1", "0", "-5", "soon", "9223372036854775807", "99999999999999999999"} {
+		t.Run(usec, func(t *testing.T) {
+			t.Parallel()
+			cmd := relaydCommand(t, "serve", "--root", t.TempDir(), "--config", emptyConfig(t))
+			cmd.Env = append(cmd.Env, "WATCHDOG_USEC="+usec, "RELAYD_LISTEN=127.0.0.1:0", "RELAYD_ADMIN_LISTEN=")
+			if out, err := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "the watchdog's time") {
+				t.Errorf("ends with %v: %s", err, out)
+			}
+		})
+	}
+}
+
+// Ensures that nothing but a listening socket of TCP is taken for the one of
+// browsers, and that relayd then serves nowhere instead of where it was not meant
+// to.
+func TestServe_HandedOverAndNoListener(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	local, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "socket"), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = local.Close() }()
+	packets, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = packets.Close() }()
+	for name, test := range map[string]struct {
+		file func() (*os.File, error)
+		want string
+	}{
+		"no TCP":    {local.File, "not of TCP"},
+		"no stream": {packets.File, "taking over the service manager's socket"},
+		"no socket": {func() (*os.File, error) { return os.Open(emptyConfig(t)) }, "it is none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file, err := test.file()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = file.Close() }()
+			cmd := handOverFile(t, file, "http", "serve", "--root", t.TempDir(), "--config", emptyConfig(t), "--listen", "127.0.0.1:0")
+			cmd.Env = append(cmd.Env, "RELAYD_ADMIN_LISTEN=")
+			if out, err := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), test.want) {
+				t.Errorf("ends with %v: %s", err, out)
+			}
+		})
+	}
+}
+
+// Ensures that a page in a browser of this host cannot read the operator's side by
+// having its own name lead there.
+func TestServe_OperatorsSideAnswersToNoForeignName(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir())
+	for host, want := range map[string]int{
+		"127.0.0.1": 200, "127.0.0.1:8641": 200, "[::1]:8641": 200, "[::1]": 200, "localhost": 200, "LOCALHOST:1": 200,
+		"rebound.example": 421, "rebound.example:8641": 421, "127.0.0.1.rebound.example": 421, "localhost.rebound.example": 421,
+	} {
+		for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.admin(t)+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Host = host
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			if resp.StatusCode != want && (want != 200 || path != "/readyz") { // which may not be ready yet
+				t.Errorf("%s of %s: %d, want %d", path, host, resp.StatusCode, want)
+			}
+		}
 	}
 }
 

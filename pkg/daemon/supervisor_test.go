@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -274,6 +275,51 @@ func TestHealth_Checkup(t *testing.T) {
 					if part.OK != (name != test.part) || !strings.Contains(part.Error, test.want) && name == test.part {
 						t.Errorf("%s = %+v", name, part)
 					}
+				}
+			})
+		})
+	}
+}
+
+// Ensures that a clock which is set, forth or back, neither keeps sweeps from
+// coming as the schedule says from then on, nor has any called overdue.
+func TestSweeper_ClockIsSet(t *testing.T) {
+	t.Parallel()
+	const year = 365 * 24 * time.Hour
+	for name, step := range map[string]time.Duration{"back": -year, "forth": year, "back a little": -90 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				store := storage.Open(storage.Options{Root: root, Space: "newos4", Bounds: storage.Bounds{Threads: 1, Page: 1}})
+				s, err := newSweeper(store, "@hourly", slog.New(slog.DiscardHandler), metrics.New(""))
+				if err != nil {
+					t.Fatal(err)
+				}
+				var set atomic.Int64
+				s.now = func() time.Time { return time.Now().Add(time.Duration(set.Load())) }
+				ctx, cancel := context.WithCancel(t.Context())
+				var running sync.WaitGroup
+				running.Go(func() { s.run(ctx) })
+				time.Sleep(10 * time.Minute)
+				set.Store(int64(step))
+				for range 5 {
+					time.Sleep(time.Hour + 2*time.Minute)
+					synctest.Wait()
+					if _, err := s.check(); err != nil {
+						t.Error(err)
+					}
+					s.mu.Lock()
+					ago := s.wallClock().Sub(s.last.Round(0))
+					s.mu.Unlock()
+					if ago < 0 || ago > time.Hour {
+						t.Errorf("the last sweep was %s ago", ago)
+					}
+				}
+				cancel()
+				running.Wait()
+				if err := store.Close(); err != nil {
+					t.Error(err)
 				}
 			})
 		})

@@ -41,17 +41,44 @@ func newSweeper(store *storage.Store, schedule string, log *slog.Logger, m *metr
 	return &sweeper{store: store, schedule: parsed, log: log, metrics: m, now: time.Now}, nil
 }
 
-// run sweeps at once and whenever the schedule says, which names its own time
-// zone, until ctx ends.
+// clockLook is how often the clock is looked at between two sweeps, in case it was
+// set.
+const clockLook = time.Minute
+
+// run sweeps at once and whenever the schedule says, until ctx ends. The library's
+// own runner would wait for a time that a clock which was ahead had announced,
+// however long after the clock was set right.
 func (s *sweeper) run(ctx context.Context) {
 	s.begin()
-	sweeps := cron.New(cron.WithChain(cron.SkipIfStillRunning(cron.DiscardLogger)))
-	sweeps.Schedule(s.schedule, cron.FuncJob(func() { s.sweep(ctx) }))
-	sweeps.Start()
 	s.sweep(ctx)
-	<-ctx.Done()
-	<-sweeps.Stop().Done()
+	before := s.wallClock()
+	next := s.schedule.Next(before)
+	for {
+		wait := clockLook
+		if !next.IsZero() {
+			wait = min(max(next.Sub(before), 0), clockLook)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		now := s.wallClock()
+		switch {
+		case now.Before(before): // it was set back
+			next = s.schedule.Next(now)
+		case !next.IsZero() && !now.Before(next):
+			s.sweep(ctx)
+			now = s.wallClock()
+			next = s.schedule.Next(now)
+		}
+		before = now
+	}
 }
+
+// wallClock is the time that schedules are about, in UTC. It is compared by what
+// the clock shows and not by how long ago it was.
+func (s *sweeper) wallClock() time.Time { return s.now().Round(0).UTC() }
 
 func (s *sweeper) sweep(ctx context.Context) {
 	report, err := s.store.Sweep(ctx, storage.SweepOptions{})
@@ -98,8 +125,9 @@ func (s *sweeper) check() (string, error) {
 	if s.last.IsZero() {
 		from, detail = s.began, "the first one is under way"
 	}
-	// A schedule may name a day that never comes, and then nothing is due.
-	if due := s.schedule.Next(from); !due.IsZero() && s.now().After(due.Add(sweepGrace)) {
+	// A schedule may name a day that never comes, and then nothing is due. How long
+	// ago it was does not depend on a clock that was set meanwhile.
+	if due := s.schedule.Next(from.UTC()); !due.IsZero() && s.now().Sub(from) > due.Sub(from)+sweepGrace {
 		return "", errors.New("no sweep has ended since it was due at " + due.UTC().Format(time.RFC3339))
 	}
 	return detail, nil

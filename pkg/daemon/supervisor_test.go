@@ -146,14 +146,15 @@ func TestSupervisor_HangingPartsStarveTheWatchdog(t *testing.T) {
 		supervised(t, parts, func(t *testing.T, listener *told) {
 			listener.take()
 			hangs := make(chan struct{})
-			var before int
+			var before, after int
 			parts.change(func(p *fakeParts) { p.hangs, before = hangs, p.probes })
 			time.Sleep(time.Minute)
 			synctest.Wait()
 			if states := listener.take(); len(states) != 0 {
 				t.Errorf("tells %q", states)
 			}
-			if n := parts.probes - before; n != 1 {
+			parts.change(func(p *fakeParts) { after = p.probes })
+			if n := after - before; n != 1 {
 				t.Errorf("%d probes hang, want 1", n)
 			}
 			parts.change(func(p *fakeParts) { p.hangs = nil })

@@ -370,6 +370,20 @@ func TestServe_OperatorsSideAnswersToNoForeignName(t *testing.T) {
 	}
 }
 
+// Ensures that no word of a command line reaches the terminal as a control
+// character.
+func TestMain_ShowsControlCharacters(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"serve", "--config", "/missing/\x1b[2J"}, {"serve", "--\x1b[2J"}, {"\x1b[2J"}, {"check", "--config", "/missing/\x1b[2J"},
+		{"config", "print", "--listen", "\x1b[2J"}, {"serve", "\x1b[2J"},
+	} {
+		if code, stdout, stderr := run(t, nil, args...); code != 2 || strings.Contains(stdout+stderr, "\x1b") {
+			t.Errorf("%q: code %d, %q", args, code, stdout+stderr)
+		}
+	}
+}
+
 // Ensures that a socket which is not meant for browsers is refused by name.
 func TestServe_ForeignSocket(t *testing.T) {
 	t.Parallel()

@@ -152,7 +152,7 @@ func TestContract_SectionsLeadSomewhere(t *testing.T) {
 	contract := read(t, "newos4-chat.7")
 	named := regexp.MustCompile(`\bsections? (\d+)`)
 	for file, text := range texts(t) {
-		if strings.Contains(file, "hermesapi") {
+		if regexp.MustCompile(`/(hermesapi|hermes|account|workspace|jsonbody)/`).MatchString(file) {
 			continue
 		}
 		for _, m := range named.FindAllStringSubmatch(text, -1) {

@@ -43,8 +43,11 @@ func (p *fakeParts) Probe() error {
 }
 
 func (p *fakeParts) FileSystem() (storage.FileSystem, error) {
-	if p.hangs != nil {
-		<-p.hangs
+	p.mu.Lock()
+	hangs := p.hangs
+	p.mu.Unlock()
+	if hangs != nil {
+		<-hangs
 	}
 	return p.disk, nil
 }

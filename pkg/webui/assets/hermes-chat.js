@@ -81,7 +81,7 @@ const SECOND_LOOK = 2 * SECOND;
 export class ChatError extends Error {
   /**
    * @param {string} code of the contract's table, or one of `network`, `lost`,
-   *   `busy`, `unreadable`, `aborted`
+   *   `busy`, `unreadable`, `redirected`, `aborted`
    * @param {string} message
    * @param {{status?: number, retryAfterMs?: number, over?: number, limit?: number, windowS?: number, scope?: string, attempt?: Attempt}} [detail]
    *   `over` counts code points, `windowS` seconds
@@ -143,6 +143,18 @@ class Keep {
     }
   }
 
+  /**
+   * Sets what must not come back as it was: a storage that is full still lets
+   * go of the old value, which makes room for the new one.
+   * @param {string} key @param {string} value
+   */
+  replace(key, value) {
+    this.set(key, value);
+    if (this.keeps(key)) return;
+    this.remove(key);
+    this.set(key, value);
+  }
+
   /** @param {string} key */
   remove(key) {
     this.memory.delete(key);
@@ -161,7 +173,8 @@ class Keep {
 
 /**
  * One of the two readers of a conversation: its cursor in this page, which
- * starts where the stored one stands, and both only move forward.
+ * starts where the stored one stands, and both only move forward. The one
+ * exception is `forget`.
  */
 class Reader {
   /**
@@ -186,6 +199,17 @@ class Reader {
   advance(thread, cursor) {
     this.cursors.set(thread, cursor); // readings take turns, and no page goes back
     if (cursor > this.load(thread)) this.save(thread, cursor);
+  }
+
+  /** Starts anew where the stored cursor cannot be true. @param {string} thread */
+  forget(thread) {
+    this.cursors.set(thread, 0);
+    this.save(thread, 0);
+  }
+
+  /** Reports whether another page has read more. @param {string} thread */
+  isBehind(thread) {
+    return this.load(thread) > this.cursor(thread);
   }
 }
 
@@ -290,7 +314,7 @@ class Chat {
    */
   async reset() {
     const { thread } = await this.#identity();
-    this.keep.set(TOKEN_KEY, newToken());
+    this.keep.replace(TOKEN_KEY, newToken());
     this.keep.remove(AGENT_KEY + thread);
     this.wake();
   }
@@ -388,7 +412,8 @@ class Chat {
 
   /** Returns the token that all tabs agree on, and its thread. */
   async #identity() {
-    const token = this.#token() ?? await (this.minting ??= this.#mint());
+    // What is being made is not agreed on yet, though it is stored already.
+    const token = (this.minting ? null : this.#token()) ?? await (this.minting ??= this.#mint());
     return { token, thread: threadOf(token) };
   }
 
@@ -419,7 +444,7 @@ class Chat {
     const mine = reader.turn.then(async () => {
       for (;;) {
         const { thread } = await this.#identity();
-        const page = await this.#page(reader.cursor(thread), patience);
+        const page = await this.#next(reader, thread, patience);
         if ((await this.#identity()).thread !== thread) continue; // reset on the way
         if (page.thread !== thread) throw new ChatError('unreadable', 'the answer is of another conversation', { status: 200 });
         await deliver?.(page);
@@ -432,13 +457,30 @@ class Chat {
   }
 
   /**
+   * Fetches what a reader has not read. A stored cursor that is beyond the newest
+   * message, because somebody wrote it or the server's clock was put back, would
+   * hide all that comes, so one that finds nothing is looked at once.
+   * @param {Reader} reader @param {string} thread @param {Patience} patience
+   */
+  async #next(reader, thread, patience) {
+    const since = reader.cursor(thread);
+    const page = await this.#page(since, patience);
+    if (page.messages.length > 0 || since === 0 || reader.cursors.has(thread)) return page;
+    const newest = await this.#page(0, patience);
+    if (newest.thread !== thread || newest.cursor >= since) return page;
+    reader.forget(thread);
+    return newest;
+  }
+
+  /**
    * Fetches what is newer than since, with patience and without moving a cursor.
    * @param {number} since
    * @param {Patience} patience
    */
   async #page(since, patience) {
     const page = asPage(await this.#retrying(() => this.#request('GET', `poll.php?since=${since}`, undefined, patience.signal), patience), since);
-    this.newest.set(page.thread, Math.max(this.newest.get(page.thread) ?? 0, page.cursor));
+    // Of an empty page only that of the whole conversation says what is newest.
+    if (page.messages.length > 0 || since === 0) this.#saw(page.thread, page.cursor);
     return page;
   }
 
@@ -496,9 +538,14 @@ class Chat {
   /** @param {Receipt} receipt */
   #claim(receipt) {
     this.own.add(receipt.id);
-    this.newest.set(receipt.thread, Math.max(this.newest.get(receipt.thread) ?? 0, receipt.epoch));
+    this.#saw(receipt.thread, receipt.epoch);
     this.wakers.dispatchEvent(new Event('sent'));
     return receipt;
+  }
+
+  /** @param {string} thread @param {number} epoch */
+  #saw(thread, epoch) {
+    this.newest.set(thread, Math.max(this.newest.get(thread) ?? 0, epoch));
   }
 
   /** Waits, at most until the network is back. @param {number} ms @param {AbortSignal} [signal] */
@@ -634,7 +681,11 @@ class Watcher {
     this.chat.window?.addEventListener('online', wake, { signal });
     this.chat.window?.addEventListener('storage', (event) => {
       const { key } = /** @type {StorageEvent} */ (event);
-      if (key === null || key === TOKEN_KEY || key === STATE_KEY) wake();
+      // The page may keep other things in its state, and write them often.
+      if (key === null || key === TOKEN_KEY || key === STATE_KEY && this.chat.display.isBehind(this.thread)) wake();
+    }, { signal });
+    this.chat.window?.addEventListener('pageshow', (event) => {
+      if (/** @type {PageTransitionEvent} */ (event).persisted) wake(); // back from the browser's history
     }, { signal });
   }
 
@@ -698,9 +749,9 @@ class Watcher {
   }
 
   /** What a listener throws is its own affair. @param {Update} update */
-  #tell(update) {
+  async #tell(update) {
     try {
-      this.tell(update);
+      await this.tell(update);
     } catch (error) {
       globalThis.reportError?.(error);
     }
@@ -708,7 +759,7 @@ class Watcher {
 
   /** @param {ChatError} error @param {number} [retryInMs] */
   #report(error, retryInMs) {
-    this.#tell({ thread: this.thread, messages: [], awaiting: this.awaiting, more: false, error, retryInMs });
+    void this.#tell({ thread: this.thread, messages: [], awaiting: this.awaiting, more: false, error, retryInMs });
   }
 }
 
@@ -724,6 +775,7 @@ async function readAnswer(response) {
     response.body?.cancel().catch(() => {});
     throw new ChatError('busy', 'the server is busy', { status });
   }
+  if (response.type === 'opaqueredirect') throw new ChatError('redirected', 'the answer is a redirect');
   const text = await response.text();
   /** @type {any} */
   let body = null;
@@ -788,9 +840,11 @@ function asPage(body, since) {
   if (typeof thread !== 'string' || !Array.isArray(messages) || !messages.every(isMessage) || !Number.isSafeInteger(cursor)) {
     throw new ChatError('unreadable', 'the answer is no page of messages', { status: 200 });
   }
+  // What was returned counts, not what is said of it: a cursor beyond it would skip messages.
+  const last = messages.reduce((epoch, m) => Math.max(epoch, m.epoch), since);
   return {
     thread, messages, awaiting: awaiting === true, truncated: truncated === true,
-    more: truncated === true && since > 0 && cursor > since, cursor: Math.max(since, cursor),
+    more: truncated === true && since > 0 && last > since, cursor: last,
   };
 }
 
@@ -856,6 +910,7 @@ const SENTENCES = {
     network: 'The server cannot be reached.',
     lost: 'The connection broke, and the message did not arrive. It can be sent again.',
     unreadable: 'Something other than the chat answered (status {status}).',
+    redirected: 'The request was led elsewhere, perhaps to a sign-in of the network. Nothing was sent there.',
     aborted: 'Given up. Whether it arrived, the conversation will show.',
     unknown: 'The server refused: {error}.',
   },
@@ -880,6 +935,7 @@ const SENTENCES = {
     network: '无法连接服务器。',
     lost: '连接中断，消息未送达，可以重新发送。',
     unreadable: '答复的不是聊天服务（状态 {status}）。',
+    redirected: '请求被引向别处，可能是网络的登录页面，没有内容发往那里。',
     aborted: '已放弃。消息是否送达，以会话内容为准。',
     unknown: '服务器拒绝了请求：{error}。',
   },
@@ -892,7 +948,7 @@ const SENTENCES = {
  */
 export function explain(error, lang = 'en') {
   const words = SENTENCES[lang.startsWith('zh') ? 'zh' : 'en'];
-  if (!(error instanceof ChatError)) return words.unknown.replace('{error}', visible(String(error)));
+  if (!(error instanceof ChatError)) return words.unknown.replace('{error}', () => visible(String(error)));
   const { over, limit, retryAfterMs } = error.detail;
   let key = Object.hasOwn(words, error.code) ? error.code : 'unknown';
   if (key === 'too_long' && over === undefined) key = 'too_long_there';
@@ -1032,7 +1088,8 @@ async function handleTool(chat, args) {
 /** @param {Chat} chat */
 async function readForModel(chat) {
   const page = await chat.agentRead();
-  const messages = page.messages.map(({ id, ts, author, text }) => ({ id, ts, author, text: visible(text) }));
+  const messages = page.messages.map(({ id, ts, author, text }) => (
+    { id: visible(id), ts: visible(String(ts)), author: visible(author), text: visible(text) }));
   return { messages, awaiting: page.awaiting, more: page.more };
 }
 
@@ -1068,7 +1125,7 @@ function registerCommands(chat, terminal) {
   const send = guarded(async (line) => {
     if (line.trim() === '') return terminal.print(words.usage);
     const { id } = await chat.send(line, { onWait });
-    terminal.print(words.sent.replace('{id}', id));
+    terminal.print(words.sent.replace('{id}', () => visible(id)));
     if (!chat.persistent) terminal.print(words.unkept);
   });
   const poll = guarded(async () => {

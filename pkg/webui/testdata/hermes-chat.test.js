@@ -71,6 +71,111 @@ test('tabs that open at the same moment agree on one token', async () => {
   for (const storage of storages) assert.equal(storage.values.get('webx11_chat_token'), server.requests[0].token);
 });
 
+test('nothing is sent under a token that the tabs may not agree on', async () => {
+  const storages = slowStorages(2);
+  const server = new FakeServer();
+  const tabs = storages.map((storage) => newTab({ storage, server }));
+  const sent = tabs.map(async ({ chat, finish }) => {
+    const polled = chat.poll();
+    await null; // the token stands in the storage by now, and is not settled
+    await Promise.all([finish(polled), finish(chat.send('hello'))]);
+  });
+  await Promise.all(sent);
+  assert.deepEqual(new Set(server.requests.map((r) => r.token)).size, 1);
+});
+
+test('a reset leaves no old token behind where the storage is full', async () => {
+  const { chat, storage, server, finish } = newTab();
+  await finish(chat.send('old'));
+  storage.full = true;
+  await chat.reset();
+  assert.equal(storage.values.get('webx11_chat_token'), undefined);
+  assert.equal(chat.persistent, false);
+  await finish(chat.send('new'));
+  assert.deepEqual([...server.threads.values()].map((t) => t.map((m) => m.text)), [['old'], ['new']]);
+});
+
+test('a storage that fills up in the middle loses no message and no conversation', async () => {
+  const { chat, storage, server, finish } = newTab();
+  const { thread } = await finish(chat.send('one'));
+  await finish(chat.poll());
+  storage.full = true;
+  server.write(thread, 'hermes', 'two');
+  assert.deepEqual((await finish(chat.poll())).messages.map((m) => m.text), ['two']);
+  assert.equal((await finish(chat.poll())).messages.length, 0);
+  storage.full = false;
+  server.write(thread, 'hermes', 'three');
+  assert.deepEqual((await finish(chat.poll())).messages.map((m) => m.text), ['three']);
+  assert.equal(JSON.parse(storage.values.get('webx11_chat_state') ?? '').cursor, server.epoch);
+  assert.equal(server.threads.size, 1);
+});
+
+test('what stands in the storage and is no cursor counts as none', async () => {
+  const token = 'a'.repeat(64);
+  const thread = threadOf(token);
+  for (const cursor of ['NaN', '-5', '1.5', '1e400', '"7"', 'null', '[]', '{', '\u0000', '9007199254740993', '']) {
+    const { chat, storage, server, finish } = newTab();
+    storage.setItem('webx11_chat_token', token);
+    storage.setItem('webx11_chat_state', `{"thread":"${thread}","cursor":${cursor}}`);
+    storage.setItem(`webx11_chat_agent_cursor_${thread}`, cursor);
+    server.write(thread, 'hermes', 'here');
+    assert.equal((await finish(chat.poll())).messages.length, 1, cursor);
+    assert.equal((await finish(chat.agentRead())).messages.length, 1, cursor);
+  }
+});
+
+test('a stored cursor of the future hides nothing', async () => {
+  const token = 'a'.repeat(64);
+  const thread = threadOf(token);
+  const { chat, storage, server, finish } = newTab();
+  storage.setItem('webx11_chat_token', token);
+  storage.setItem('webx11_chat_state', JSON.stringify({ thread, cursor: 9e15 }));
+  storage.setItem(`webx11_chat_agent_cursor_${thread}`, String(9e15));
+  server.write(thread, 'hermes', 'here');
+  for (const read of [() => chat.poll(), () => chat.agentRead()]) {
+    assert.deepEqual((await finish(read())).messages.map((m) => m.text), ['here']);
+    assert.equal((await finish(read())).messages.length, 0);
+  }
+  assert.equal(JSON.parse(storage.values.get('webx11_chat_state') ?? '').cursor, server.epoch);
+  server.faults.push(lost);
+  await finish(chat.send('and what is lost is found'));
+  assert.equal(server.count('POST'), 1);
+});
+
+test('a true cursor is looked at once and then believed', async () => {
+  const storage = new FakeStorage();
+  const first = newTab({ storage });
+  await first.finish(first.chat.send('q'));
+  await first.finish(first.chat.poll());
+  const again = newTab({ storage, server: first.server });
+  const before = first.server.count('GET');
+  for (let i = 0; i < 3; i++) assert.equal((await again.finish(again.chat.poll())).messages.length, 0);
+  assert.equal(first.server.count('GET') - before, 4);
+});
+
+test('a cursor that the answer claims without its messages is not taken', async () => {
+  for (const claimed of [9e15, 0, -1]) {
+    const { chat, server, finish } = newTab();
+    const { thread } = await finish(chat.send('q'));
+    server.faults.push(async (answer) => Response.json({ ...await answer().json(), cursor: claimed }));
+    assert.equal((await finish(chat.poll())).messages.length, 1);
+    server.write(thread, 'hermes', 'a');
+    assert.deepEqual((await finish(chat.poll())).messages.map((m) => m.text), ['a'], String(claimed));
+  }
+});
+
+test('a page whose epochs are equal or fall ends the reading and is not read for ever', async () => {
+  const { chat, server, finish } = newTab();
+  const { thread } = await finish(chat.send('q'));
+  const { cursor } = await finish(chat.poll());
+  const odd = (/** @type {number} */ epoch) => ({ id: 'same', epoch, ts: 'T', author: 'hermes', text: 'odd' });
+  server.faults.push(Response.json({
+    success: true, thread, messages: [odd(cursor), odd(cursor), odd(cursor - 5)], awaiting: false, truncated: true, cursor: cursor - 5,
+  }));
+  const page = await finish(chat.poll());
+  assert.deepEqual([page.more, page.cursor], [false, cursor]);
+});
+
 test('a broken token is replaced, a good one never', async () => {
   for (const [stored, kept] of /** @type {[string, boolean][]} */ ([['', false], ['x'.repeat(64), false], ['A'.repeat(64), false], ['a'.repeat(64), true]])) {
     const { chat, storage, server, finish } = newTab();
@@ -385,6 +490,11 @@ test('before the server was ever reached nothing is posted', async () => {
 test('what is not the chat is told apart', async () => {
   for (const [answer, status] of /** @type {[Response, number][]} */ ([
     [html(200), 200], [html(404), 404], [html(413), 413], [Response.json({ hello: 1 }), 200],
+    [new Response('{"success":true,"thre'), 200], [Response.json(null), 200], [Response.json([]), 200], [Response.json({ success: 'true' }), 200],
+    [Response.json({ success: true, thread: 'x', messages: {}, cursor: 1 }), 200],
+    [Response.json({ success: true, thread: 'x', messages: [], cursor: '1' }), 200],
+    [Response.json({ success: true, thread: 'x', messages: [{ id: 'a', epoch: 1.5, text: '', author: 'hermes' }], cursor: 1 }), 200],
+    [Response.json({ success: true, thread: 'x', messages: [], cursor: 1 }), 200], // of another conversation
     [Response.json({ success: true, thread: 'x', messages: [{}], awaiting: false, truncated: false, cursor: 1 }), 200],
   ])) {
     const { chat, server, finish } = newTab();
@@ -392,6 +502,16 @@ test('what is not the chat is told apart', async () => {
     const error = await failure(finish(chat.poll()));
     assert.deepEqual([error.code, error.status], ['unreadable', status]);
   }
+});
+
+test('a redirect is not followed, and says that it was one', async () => {
+  const { chat, server, finish } = newTab();
+  await finish(chat.poll());
+  server.faults.push(Object.defineProperties(new Response(null), { type: { value: 'opaqueredirect' }, ok: { value: false }, status: { value: 0 } }));
+  const error = await failure(finish(chat.send('hello')));
+  assert.equal(error.code, 'redirected');
+  assert.match(explain(error), /led elsewhere/);
+  assert.equal(server.count('POST'), 1);
 });
 
 test('giving up ends the wait', async () => {
@@ -594,11 +714,28 @@ test('watch does not go on with a refused token, and begins anew after a reset',
 });
 
 test('watch wakes when another tab got a message', async () => {
+  const { chat, storage, server, window, clock } = newTab();
+  const stop = chat.watch(() => {});
+  await clock.advance(1000);
+  const before = server.count('GET');
+  const changed = async (/** @type {object} */ state) => {
+    storage.setItem('webx11_chat_state', JSON.stringify(state));
+    window.dispatchEvent(Object.assign(new Event('storage'), { key: 'webx11_chat_state' }));
+    await settle();
+  };
+  await changed({ thread: await chat.thread(), cursor: 5 });
+  assert.equal(server.count('GET'), before + 1);
+  await changed({ thread: await chat.thread(), cursor: 0, open: true });
+  assert.equal(server.count('GET'), before + 1, 'what else the page keeps there is no message');
+  stop();
+});
+
+test('watch wakes when the browser takes the page out of its history', async () => {
   const { chat, server, window, clock } = newTab();
   const stop = chat.watch(() => {});
   await clock.advance(1000);
   const before = server.count('GET');
-  window.dispatchEvent(Object.assign(new Event('storage'), { key: 'webx11_chat_state' }));
+  for (const persisted of [false, true]) window.dispatchEvent(Object.assign(new Event('pageshow'), { persisted }));
   await settle();
   assert.equal(server.count('GET'), before + 1);
   stop();
@@ -686,6 +823,12 @@ test('the tool sends as agent and reads with a cursor of its own', async () => {
   assert.deepEqual('messages' in read && read.messages.map((m) => [m.author, m.text]), [['agent', 'q'], ['hermes', 'a⟦U+E0041⟧b']]);
   const again = await finish(handle({ action: 'read' }));
   assert.deepEqual(again, { messages: [], awaiting: false, more: false });
+  server.faults.push(Response.json({
+    success: true, thread, messages: [{ id: 'x\u001b', epoch: 9e15, ts: '\u202e', author: 'her\u200bmes', text: '\ud800' }], awaiting: false, cursor: 9e15,
+  }));
+  assert.deepEqual((await finish(handle({ action: 'read' }))), {
+    messages: [{ id: 'x⟦U+001B⟧', ts: '⟦U+202E⟧', author: 'her⟦U+200B⟧mes', text: '⟦U+D800⟧' }], awaiting: false, more: false,
+  });
 });
 
 test('the tool answers an unusable call with an error for the model', async () => {

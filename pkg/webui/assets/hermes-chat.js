@@ -74,6 +74,8 @@ const LONGEST_WAIT = 15 * 60 * SECOND;
 const TRIES = 7;
 /** Until then the tabs that made a token at the same moment have agreed on one. */
 const SETTLE = 250;
+/** Before every message, and unlike 0 a cursor from which all are read in order. */
+const BEGINNING = 1;
 /** A request may still be on its way when its connection is gone. */
 const SECOND_LOOK = 2 * SECOND;
 
@@ -345,7 +347,7 @@ class Chat {
    * @param {string} thread
    */
   replay(thread) {
-    this.display.cursors.set(thread, 1);
+    this.display.cursors.set(thread, BEGINNING);
   }
 
   /**
@@ -480,7 +482,7 @@ class Chat {
   async #page(since, patience) {
     const page = asPage(await this.#retrying(() => this.#request('GET', `poll.php?since=${since}`, undefined, patience.signal), patience), since);
     // Of an empty page only that of the whole conversation says what is newest.
-    if (page.messages.length > 0 || since === 0) this.#saw(page.thread, page.cursor);
+    if (page.messages.length > 0 || since <= BEGINNING) this.#saw(page.thread, page.cursor);
     return page;
   }
 

@@ -25,6 +25,9 @@ function basePath() {
   return directory.endsWith(prefix) ? directory.slice(0, -prefix.length) : directory.slice(0, -1);
 }
 
+/** How long what stood there before is not read aloud, in milliseconds. */
+const QUIET = 500;
+
 class ChatPage {
   constructor() {
     this.words = new Words();
@@ -53,7 +56,10 @@ class ChatPage {
       this.#relabel();
     });
     byId('reset', HTMLButtonElement).addEventListener('click', () => this.#reset());
-    byId('newer', HTMLButtonElement).addEventListener('click', () => this.#toEnd());
+    byId('newer', HTMLButtonElement).addEventListener('click', () => {
+      this.#toEnd();
+      this.scroller.focus({ preventScroll: true }); // the button is gone
+    });
     byId('trouble-action', HTMLButtonElement).addEventListener('click', () => this.#reset());
     this.composer.field.addEventListener('input', () => {
       if (this.shownTrouble?.code === 'too_long') this.#trouble(null);
@@ -85,22 +91,27 @@ class ChatPage {
     byId('awaiting', HTMLParagraphElement).hidden = !update.awaiting;
     byId('storage', HTMLParagraphElement).hidden = this.chat.persistent;
     this.#emptiness();
-    if (this.live) this.#notice(fresh);
+    if (this.live) this.#notice(fresh.filter((m) => m.author === 'hermes'));
     if (this.atEnd || !this.live) this.#toEnd();
     else if (fresh.length > 0) byId('newer', HTMLButtonElement).hidden = false;
     if (update.more) return;
     this.live = true;
-    this.transcript.log.ariaLive = 'polite';
+    setTimeout(() => { // a reader of the screen looks later at what has just been added
+      if (this.live) this.transcript.log.ariaLive = 'polite';
+    }, QUIET);
   }
 
   /** Shows a conversation from its beginning. @param {string} thread */
   #begin(thread) {
-    if (this.thread !== '') this.#say(this.words.say('resetDone'));
+    const isFirst = this.thread === '';
     this.thread = thread;
     this.live = false;
     this.transcript.log.ariaLive = 'off'; // what is old is not read aloud
-    this.transcript.clear();
+    if (isFirst) return; // what was written meanwhile belongs to it
+    this.#say(this.words.say('resetDone'));
     this.#trouble(null);
+    const unsent = this.transcript.clear();
+    if (unsent.length > 0) this.composer.put(unsent.join('\n'));
   }
 
   /** @param {ChatError} error @param {number} [retryInMs] */
@@ -212,7 +223,9 @@ class ChatPage {
     this.shownTrouble = error;
     this.pollsFail = false;
     byId('trouble', HTMLDivElement).hidden = error === null;
-    byId('trouble-text', HTMLParagraphElement).textContent = error ? explain(error, this.words.lang) : '';
+    const shown = byId('trouble-text', HTMLParagraphElement);
+    const text = error ? explain(error, this.words.lang) : '';
+    if (shown.textContent !== text) shown.textContent = text; // or it is read aloud with every poll
     const action = byId('trouble-action', HTMLButtonElement);
     action.textContent = 'hermes-reset';
     action.hidden = error?.code !== 'bad_token';

@@ -13,7 +13,7 @@ import { visible, visibleParts } from './hermes-chat.js';
 const MAX_SHOWN = 1000;
 
 /** An address ends where white space, a quote, a spelled sign or Chinese begins. */
-const LINK = /https?:\/\/[^\s<>"'`⟦⟧\u3000-\u303f\uff00-\uffef\u4e00-\u9fff]+/gi;
+const LINK = /\bhttps?:\/\/[^\s<>"'`⟦⟧\u3000-\u303f\uff00-\uffef\u4e00-\u9fff]+/gi;
 
 export class Transcript {
   /**
@@ -27,6 +27,8 @@ export class Transcript {
     this.follow = follow;
     /** @type {Map<string, {message: Message, element: HTMLElement}>} */
     this.shown = new Map();
+    /** The day of each message in words. @type {WeakMap<Element, string>} */
+    this.dayOf = new WeakMap();
     /** @type {Set<Pending>} */
     this.pending = new Set();
   }
@@ -52,15 +54,21 @@ export class Transcript {
       element.remove();
       this.shown.delete(id);
     }
+    if (fresh.length > 0) this.#days();
     return fresh;
   }
 
-  /** Forgets everything; what is being sent belongs to the old conversation. */
+  /**
+   * Forgets everything and returns the texts that were not acknowledged, for
+   * what is being sent belongs to the old conversation.
+   */
   clear() {
+    const unsent = [...this.pending].map((p) => p.text);
     for (const p of this.pending) p.giveUp();
     this.pending.clear();
     this.shown.clear();
     this.log.replaceChildren();
+    return unsent;
   }
 
   /** Shows a message that is on its way. @param {string} text @param {() => void} giveUp */
@@ -87,6 +95,7 @@ export class Transcript {
     }
     p.element.classList.remove('pending', 'failed');
     this.#place({ ...receipt, author: 'operator', text: p.text }, p.element);
+    this.#days();
   }
 
   /** @param {Message} message @param {HTMLElement} element */
@@ -102,7 +111,6 @@ export class Transcript {
     const next = before ? before.nextElementSibling : this.log.firstElementChild;
     // An element that moves is read aloud again.
     if (next !== element) this.log.insertBefore(element, next);
-    this.#days();
   }
 
   /** @param {string} author @param {string} text */
@@ -138,8 +146,9 @@ export class Transcript {
     const time = head?.querySelector('time') ?? document.createElement('time');
     if (Number.isNaN(sent.getTime())) return;
     time.dateTime = sent.toISOString();
-    time.title = sent.toLocaleString(this.words.tag, { dateStyle: 'full', timeStyle: 'long' });
-    time.textContent = sent.toLocaleTimeString(this.words.tag, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
+    this.dayOf.set(article, this.words.day(sent));
+    time.title = this.words.moment(sent);
+    time.textContent = this.words.time(sent);
     head?.append(time);
   }
 
@@ -150,8 +159,8 @@ export class Transcript {
   #days() {
     let last = '';
     for (const article of /** @type {Iterable<HTMLElement>} */ (this.log.children)) {
-      if (article.dataset.epoch === undefined) continue;
-      const day = new Date(Number(article.dataset.epoch)).toLocaleDateString(this.words.tag, { dateStyle: 'full' });
+      const day = this.dayOf.get(article);
+      if (day === undefined) continue;
       const shown = article.querySelector('.day');
       if (day === last) {
         shown?.remove();
@@ -188,7 +197,7 @@ export class Transcript {
     const nodes = [];
     let end = 0;
     for (const match of text.matchAll(LINK)) {
-      const address = match[0].replace(/[.,;:!?)\]}]+$/, '');
+      const address = withoutPunctuation(match[0]);
       if (!URL.canParse(address)) continue;
       nodes.push(text.slice(end, match.index), this.#link(address));
       end = match.index + address.length;
@@ -218,6 +227,22 @@ export class Transcript {
   }
 }
 
+/**
+ * Cuts off the marks that end a sentence, and brackets that were opened before
+ * the address.
+ * @param {string} address
+ */
+function withoutPunctuation(address) {
+  const count = (/** @type {string} */ sign) => address.split(sign).length;
+  for (;;) {
+    const end = address.slice(-1);
+    const opening = { ')': '(', ']': '[', '}': '{' }[end];
+    const isOutside = opening ? count(opening) < count(end) : '.,;:!?*_'.includes(end);
+    if (end === '' || !isOutside) return address;
+    address = address.slice(0, -1);
+  }
+}
+
 /** A message that the server has not acknowledged yet. */
 export class Pending {
   /**
@@ -232,6 +257,7 @@ export class Pending {
     this.element = element;
     this.giveUp = giveUp;
     element.classList.add('pending');
+    element.tabIndex = -1; // takes the focus of a button that goes
     this.state = document.createElement('div');
     this.state.className = 'state';
     element.append(this.state);
@@ -249,11 +275,14 @@ export class Pending {
       button.addEventListener('click', run);
       return button;
     });
+    const isFocused = this.state.contains(document.activeElement);
     this.state.replaceChildren(words, ...buttons);
+    if (isFocused) (buttons[0] ?? this.element).focus();
   }
 
   /** @param {Receipt} receipt */
   settle(receipt) {
+    if (this.state.contains(document.activeElement)) this.element.focus();
     this.state.remove();
     this.transcript.settle(this, receipt);
   }

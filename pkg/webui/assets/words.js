@@ -99,12 +99,37 @@ const LANGUAGE_KEY = 'webx11_chat_lang';
 /** The language of the page and its words. */
 export class Words {
   constructor() {
+    /** Making one takes long; a conversation needs hundreds. @type {Map<string, Intl.DateTimeFormat>} */
+    this.formats = new Map();
     this.lang = stored() ?? (/^zh\b/i.test(navigator.languages?.[0] ?? navigator.language) ? 'zh' : 'en');
   }
 
   /** The tag of the language, for `lang` and for dates. */
   get tag() {
     return this.lang === 'zh' ? 'zh-CN' : 'en';
+  }
+
+  /** The day of a moment, in words. @param {Date} at */
+  day(at) {
+    return this.#format({ dateStyle: 'full' }).format(at);
+  }
+
+  /** The time of day, in hours and minutes. @param {Date} at */
+  time(at) {
+    return this.#format({ hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }).format(at);
+  }
+
+  /** The day and the time with its zone. @param {Date} at */
+  moment(at) {
+    return this.#format({ dateStyle: 'full', timeStyle: 'long' }).format(at);
+  }
+
+  /** @param {Intl.DateTimeFormatOptions} options */
+  #format(options) {
+    const key = this.tag + JSON.stringify(options);
+    const made = this.formats.get(key) ?? new Intl.DateTimeFormat(this.tag, options);
+    this.formats.set(key, made);
+    return made;
   }
 
   /**

@@ -116,6 +116,8 @@ type tabOptions struct {
 	refusals bool
 	script   string // runs before those of the page
 	phone    bool
+	small    bool // the narrowest screen, and a low one: a phone on its side, or a page enlarged to 400 %
+	forced   bool // colours of the system's own choice
 	light    bool
 	lang     string
 	bare     bool // it is no page of ours
@@ -196,7 +198,9 @@ func (p *tab) emulate(opts tabOptions) {
 	if opts.lang != "" {
 		p.beforePage(`Object.defineProperty(navigator, 'languages', { get: () => ['` + opts.lang + `'] })`)
 	}
-	if opts.phone {
+	if opts.small {
+		p.do("becoming small", chromedp.EmulateViewport(320, 256))
+	} else if opts.phone {
 		p.do("becoming a phone", chromedp.EmulateViewport(390, 844, chromedp.EmulateScale(2), chromedp.EmulateMobile))
 	} else {
 		p.do("becoming a desktop", chromedp.EmulateViewport(1280, 800))
@@ -205,8 +209,12 @@ func (p *tab) emulate(opts tabOptions) {
 	if opts.light {
 		scheme = "light"
 	}
+	forced := "none"
+	if opts.forced {
+		forced = "active"
+	}
 	_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "forced-colors", Value: forced}},
 	})
 	p.check("choosing colours", err)
 }

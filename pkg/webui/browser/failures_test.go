@@ -110,8 +110,10 @@ func TestPage_RateLimited(t *testing.T) {
 	p.waitForText(".operator:not(.pending) .text", "two")
 	p.write("three") // relayd's own limit
 	p.waitForText(".pending .state", "This one is sent in 10 min")
-	p.click(".pending .state button")
+	p.run(`document.querySelector('.pending .state button').focus()`)
+	p.do("pressing Enter", enter)
 	p.waitForText(".pending .state", "Given up")
+	p.waitFor(`document.activeElement.matches('.pending .state button')`) // whoever uses keys keeps the place
 	p.click(".pending.failed .state button:last-child")
 	p.waitFor(`document.getElementById('text').value === 'three' && !document.querySelector('.pending')`)
 	if got, want := p.messages(), []string{"one", "two"}; !slices.Equal(got, want) {
@@ -194,8 +196,13 @@ func TestPage_RefusedToken(t *testing.T) {
 	t.Parallel()
 	r := startRelayd(t)
 	f := startFront(t, r)
-	f.fail(answers("poll.php", 401, "application/json", `{"success":false,"code":"bad_token","error":"x"}`))
 	p := newBrowser(t).open(t, f.url, tabOptions{refusals: true})
+	p.waitForText("#connection", "connected")
+	const refused = `{"success":false,"code":"bad_token","error":"x"}`
+	f.fail(answers("post.php", 401, "application/json", refused), answers("poll.php", 401, "application/json", refused))
+	p.write("keep these words")
+	p.waitForText(".pending.failed .state", "Run hermes-reset")
+	p.poll()
 	p.waitForText("#trouble", "does not accept the key")
 	p.picture("bad token")
 	p.mustBeAccessible("a refused token")
@@ -204,6 +211,7 @@ func TestPage_RefusedToken(t *testing.T) {
 	p.click("#dialog-yes")
 	p.waitForText("#connection", "connected")
 	p.waitFor(`document.getElementById('trouble').hidden`)
+	p.waitFor(`document.getElementById('text').value === 'keep these words' && !document.querySelector('.message')`)
 	p.write("anew")
 	p.waitForText(".operator:not(.pending) .text", "anew")
 }

@@ -45,6 +45,7 @@ func TestPage_Looks(t *testing.T) {
 		"desktop light zh": {light: true, lang: "zh-CN"},
 		"phone dark zh":    {phone: true, lang: "zh-CN"},
 		"phone light en":   {phone: true, light: true},
+		"small dark en":    {small: true, forced: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -74,6 +75,9 @@ func judgeLook(t *testing.T, name string, look tabOptions) {
 	p.click("#reset")
 	p.waitFor(`document.getElementById('dialog').open`)
 	p.see(name + " dialog")
+	if low := eval[float64](p, `document.getElementById('scroller').clientHeight`); low < 100 {
+		t.Errorf("the conversation is %v pixels high", low)
+	}
 	p.click("#dialog-no")
 }
 

@@ -19,18 +19,18 @@ const chatPath = "/spaces/newos4/api/chat/"
 
 // client returns a browser whose address is source. It follows no redirect,
 // finds the site at whatever name, and asks for no compression by itself.
-func (s *site) client(t *testing.T, source string) *http.Client {
+func (s site) client(t *testing.T, source string) *http.Client {
 	t.Helper()
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(source)}}
 	transport := &http.Transport{
 		DisableCompression:    true,
 		ForceAttemptHTTP2:     true, // the site decides
 		ExpectContinueTimeout: 20 * time.Second,
-		TLSClientConfig:       &tls.Config{RootCAs: s.roots, MinVersion: tls.VersionTLS12},
+		TLSClientConfig:       &tls.Config{RootCAs: s.Roots, MinVersion: tls.VersionTLS12},
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			to := s.plain
+			to := s.Plain
 			if strings.HasSuffix(address, ":443") {
-				to = s.tls
+				to = s.TLS
 			}
 			return dialer.DialContext(ctx, network, to)
 		},

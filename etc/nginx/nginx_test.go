@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/newos4/relay/etc/nginx/nginxtest"
 	"github.com/newos4/relay/pkg/config"
 )
 
@@ -25,7 +26,7 @@ import (
 // address is served again soon.
 func TestZone(t *testing.T) {
 	t.Parallel()
-	s := startSite(t, siteOptions{upstream: startRelayd(t).address})
+	s := startSite(t, nginxtest.Options{Upstream: startRelayd(t).address})
 	client := s.client(t, "127.0.0.1")
 	began, accepted, refused := time.Now(), make(map[int]int), 0
 	spellings := []string{
@@ -97,7 +98,7 @@ func waitUntilServed(t *testing.T, client *http.Client) time.Duration {
 // no mistake any more, with and without a length, every time.
 func TestTooLarge_IsRelaydsRefusal(t *testing.T) {
 	t.Parallel()
-	client := startSite(t, siteOptions{upstream: startRelayd(t).address}).client(t, "127.0.0.1")
+	client := startSite(t, nginxtest.Options{Upstream: startRelayd(t).address}).client(t, "127.0.0.1")
 	const rounds = 5
 	for _, size := range []int{33 << 10, 100 << 10, 8 << 20} {
 		body := strings.Repeat("x", size)
@@ -124,7 +125,7 @@ func TestTooLarge_IsRelaydsRefusal(t *testing.T) {
 func TestData_IsForbidden(t *testing.T) {
 	t.Parallel()
 	relayd := startRelayd(t)
-	s := startSite(t, siteOptions{upstream: relayd.address})
+	s := startSite(t, nginxtest.Options{Upstream: relayd.address})
 	client := s.client(t, "127.0.0.1")
 	if got := do(t, client, post("hello")); got.status != 201 {
 		t.Fatalf("post: %d %s", got.status, got.body)
@@ -164,7 +165,7 @@ func TestData_IsForbidden(t *testing.T) {
 // is counted by the address it comes from, and others are counted apart.
 func TestAddress_CannotBeClaimed(t *testing.T) {
 	t.Parallel()
-	s := startSite(t, siteOptions{upstream: startRelayd(t, "RELAYD_LIMITS_IP_POSTS=5").address})
+	s := startSite(t, nginxtest.Options{Upstream: startRelayd(t, "RELAYD_LIMITS_IP_POSTS=5").address})
 	claims := []http.Header{
 		{}, {"X-Forwarded-For": {"198.51.100.1"}}, {"X-Forwarded-For": {"198.51.100.2, 198.51.100.3"}},
 		{"X-Forwarded-For": {"198.51.100.4", "198.51.100.5"}}, {"X-Forwarded-For": {"2001:db8::1"}},
@@ -193,7 +194,7 @@ func TestAddress_CannotBeClaimed(t *testing.T) {
 // in no log of nginx's.
 func TestToken_ReachesRelaydAndNoLog(t *testing.T) {
 	t.Parallel()
-	s := startSite(t, siteOptions{upstream: startRelayd(t).address})
+	s := startSite(t, nginxtest.Options{Upstream: startRelayd(t).address})
 	client := s.client(t, "127.0.0.1")
 	if got := do(t, client, post("hello")); got.status != 201 || !strings.Contains(got.body, "c386d8e8d07342f2") {
 		t.Errorf("post: %d %s", got.status, got.body)
@@ -210,7 +211,7 @@ func TestToken_ReachesRelaydAndNoLog(t *testing.T) {
 		do(t, client, poll())
 	}
 	for _, log := range []string{"access.log", "error.log"} {
-		text := s.read(t, log)
+		text := s.Read(t, log)
 		if !strings.Contains(text, "poll.php") || strings.Contains(text, token(1)) {
 			t.Errorf("%s names no request, or a token:\n%s", log, text)
 		}
@@ -221,7 +222,7 @@ func TestToken_ReachesRelaydAndNoLog(t *testing.T) {
 // nginx, and that nginx adds no redirect.
 func TestMethods_PassThrough(t *testing.T) {
 	t.Parallel()
-	client := startSite(t, siteOptions{upstream: startRelayd(t, "RELAYD_HTTP_ALLOWED_ORIGINS=https://a.example").address}).client(t, "127.0.0.1")
+	client := startSite(t, nginxtest.Options{Upstream: startRelayd(t, "RELAYD_HTTP_ALLOWED_ORIGINS=https://a.example").address}).client(t, "127.0.0.1")
 	if got := do(t, client, request{method: "HEAD", path: poll().path}); got.status != 200 || got.body != "" || got.header.Get("Content-Length") == "0" {
 		t.Errorf("HEAD: %d %v", got.status, got.header)
 	}
@@ -254,7 +255,7 @@ func TestMethods_PassThrough(t *testing.T) {
 func TestRelaydDown(t *testing.T) {
 	t.Parallel()
 	relayd := startRelayd(t)
-	client := startSite(t, siteOptions{upstream: relayd.address}).client(t, "127.0.0.1")
+	client := startSite(t, nginxtest.Options{Upstream: relayd.address}).client(t, "127.0.0.1")
 	if got := do(t, client, post("before")); got.status != 201 {
 		t.Errorf("before: %d %s", got.status, got.body)
 	}
@@ -280,7 +281,7 @@ func TestRelaydDown(t *testing.T) {
 // version.
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	s := startSite(t, siteOptions{upstream: startRelayd(t).address})
+	s := startSite(t, nginxtest.Options{Upstream: startRelayd(t).address})
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		client := s.client(t, "127.0.0.1")
 		client.Transport.(*http.Transport).TLSClientConfig.MaxVersion = version
@@ -310,7 +311,7 @@ func TestTLS(t *testing.T) {
 // else of it stays its own.
 func TestExistingServer(t *testing.T) {
 	t.Parallel()
-	s := startSite(t, siteOptions{upstream: startRelayd(t).address, site: `
+	s := startSite(t, nginxtest.Options{Upstream: startRelayd(t).address, Site: `
 server {
 	listen 443 ssl;
 	ssl_certificate fullchain.pem;
@@ -343,7 +344,7 @@ server {
 func TestOptions_AsTheCommentsSay(t *testing.T) {
 	t.Parallel()
 	relayd := startRelayd(t)
-	s := startSite(t, siteOptions{upstream: relayd.address, edit: strings.NewReplacer(
+	s := startSite(t, nginxtest.Options{Upstream: relayd.address, Edit: strings.NewReplacer(
 		"#set_real_ip_from 192.0.2.0/24;", "set_real_ip_from 127.0.0.1;",
 		"#real_ip_", "real_ip_", "#add_header", "add_header",
 		"\n    #     location", "\n    location", "\n    #         ", "\n    ", "\n    #     }", "\n    }",
@@ -381,7 +382,7 @@ func TestOptions_AsTheCommentsSay(t *testing.T) {
 // http2 returns the lines that turn HTTP/2 on in the installed nginx.
 func http2(t *testing.T) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), nginxPath(t), "-v").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), nginxtest.Path(t), "-v").CombinedOutput()
 	version := regexp.MustCompile(`nginx/(\d+)\.(\d+)\.(\d+)`).FindStringSubmatch(string(out))
 	if err != nil || version == nil {
 		t.Fatalf("nginx -v: %v\n%s", err, out)

@@ -14,14 +14,16 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/newos4/relay/etc/nginx/nginxtest"
 )
 
 // startUpstream runs a server in relayd's place and a site before it.
-func startUpstream(t *testing.T, handler http.HandlerFunc) *site {
+func startUpstream(t *testing.T, handler http.HandlerFunc) site {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	return startSite(t, siteOptions{upstream: server.Listener.Addr().String()})
+	return startSite(t, nginxtest.Options{Upstream: server.Listener.Addr().String()})
 }
 
 // Ensures that what relayd writes reaches the client before the answer ends, for
@@ -130,7 +132,7 @@ func TestRequest_IsNeverSentTwice(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
 			u := startHangingUp(t)
-			client := startSite(t, siteOptions{upstream: u.address}).client(t, "127.0.0.1")
+			client := startSite(t, nginxtest.Options{Upstream: u.address}).client(t, "127.0.0.1")
 			send := func(query string) answer {
 				return do(t, client, request{method: method, path: chatPath + "post.php?" + query, body: strings.NewReader("{}")})
 			}
@@ -165,7 +167,7 @@ func (u *hangingUp) requests() []string {
 
 func startHangingUp(t *testing.T) *hangingUp {
 	t.Helper()
-	listener := listen(t)
+	listener := nginxtest.Listen(t)
 	u := &hangingUp{address: listener.Addr().String()}
 	var serving sync.WaitGroup
 	serving.Go(func() {

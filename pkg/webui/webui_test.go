@@ -178,6 +178,28 @@ func TestSite_ConditionalAndHead(t *testing.T) {
 	}
 }
 
+// Ensures that a part of a file is a part of what is sent, packed or not, and as
+// long as its header says, and that a part beyond the end is refused.
+func TestSite_Ranges(t *testing.T) {
+	t.Parallel()
+	site := newSite(defaults())
+	for _, accept := range []string{"gzip", "identity"} {
+		whole := ask(t, site, http.MethodGet, "/page.css", "Accept-Encoding", accept)
+		part := ask(t, site, http.MethodGet, "/page.css", "Accept-Encoding", accept, "Range", "bytes=10-19", "If-Range", whole.header.Get("ETag"))
+		if part.status != http.StatusPartialContent || !bytes.Equal(part.body, whole.body[10:20]) || part.header.Get("Content-Length") != "10" {
+			t.Errorf("%s: %d, %d bytes, length %s", accept, part.status, len(part.body), part.header.Get("Content-Length"))
+		}
+		other := ask(t, site, http.MethodGet, "/page.css", "Accept-Encoding", accept, "Range", "bytes=10-19", "If-Range", `"other"`)
+		if other.status != http.StatusOK || !bytes.Equal(other.body, whole.body) {
+			t.Errorf("%s: of another version: %d, %d bytes", accept, other.status, len(other.body))
+		}
+		beyond := ask(t, site, http.MethodGet, "/page.css", "Accept-Encoding", accept, "Range", "bytes=9999999-")
+		if beyond.status != http.StatusRequestedRangeNotSatisfiable || beyond.header.Get("Content-Encoding") != "" {
+			t.Errorf("%s: beyond the end: %d %v", accept, beyond.status, beyond.header)
+		}
+	}
+}
+
 // Ensures that other methods are refused in the form of the contract, and that
 // every other path is left to the API.
 func TestSite_LeavesTheRest(t *testing.T) {

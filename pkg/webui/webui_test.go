@@ -306,7 +306,11 @@ const tools = "../../.tools/web/node_modules"
 // run in node, with a server, a clock and a storage that do as they are told.
 func TestModule_InNode(t *testing.T) {
 	t.Parallel()
-	run(t, "node", "--test", "testdata/hermes-chat.test.js")
+	tests, err := filepath.Glob("testdata/*.test.js")
+	if err != nil || len(tests) < 4 {
+		t.Fatalf("the tests are %q, %v", tests, err)
+	}
+	run(t, "node", append([]string{"--test"}, tests...)...)
 }
 
 // Ensures that the types which the comments of the browser's files declare are

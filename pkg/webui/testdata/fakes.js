@@ -1,8 +1,9 @@
 // @ts-check
 /** What the module is given in its tests in place of a browser and a server. */
 
+import assert from 'node:assert/strict';
 import { webcrypto } from 'node:crypto';
-import { createChat, threadOf } from '../assets/hermes-chat.js';
+import { ChatError, createChat, threadOf } from '../assets/hermes-chat.js';
 
 globalThis.crypto ??= /** @type {any} */ (webcrypto); // node 18
 
@@ -198,3 +199,24 @@ export function refusal(status, code, more = {}, headers = {}) {
 export function html(/** @type {number} */ status) {
   return new Response('<html><h1>nginx</h1></html>', { status, headers: { 'Content-Type': 'text/html' } });
 }
+
+/** Returns the error of a promise that must fail. @param {Promise<unknown>} promise @returns {Promise<ChatError>} */
+export async function failure(promise) {
+  try {
+    await promise;
+  } catch (error) {
+    assert.ok(error instanceof ChatError, String(error));
+    return error;
+  }
+  return assert.fail('it succeeded');
+}
+
+// A request that arrives and whose answer does not.
+export const lost = (/** @type {() => Response} */ answer) => {
+  answer();
+  throw new TypeError('Failed to fetch');
+};
+// A request that does not arrive.
+export const unreachable = () => {
+  throw new TypeError('Failed to fetch');
+};

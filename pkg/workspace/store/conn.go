@@ -1,0 +1,128 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+)
+
+// errClosed is what a closed store answers.
+var errClosed = errors.New("the store is closed")
+
+// conn is one connection with its prepared statements. One goroutine uses it at
+// a time.
+type conn struct {
+	raw        *sql.Conn
+	statements map[string]*sql.Stmt
+}
+
+// statement returns the query as a statement that is prepared once.
+func (c *conn) statement(ctx context.Context, query string) (*sql.Stmt, error) {
+	if known, ok := c.statements[query]; ok {
+		return known, nil
+	}
+	prepared, err := c.raw.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	c.statements[query] = prepared
+	return prepared, nil
+}
+
+func (c *conn) exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	prepared, err := c.statement(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return prepared.ExecContext(ctx, args...)
+}
+
+func (c *conn) close() error {
+	var errs []error
+	for _, prepared := range c.statements {
+		errs = append(errs, prepared.Close())
+	}
+	return errors.Join(append(errs, c.raw.Close())...)
+}
+
+// pool lends connections of one kind. A slot without a connection gets one when
+// it is taken.
+type pool struct {
+	db      *sql.DB
+	access  access
+	slots   chan *conn
+	closing chan struct{}
+}
+
+func newPool(path string, a access, size int) (*pool, error) {
+	db, err := sql.Open("sqlite", dataSource(path, a))
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxIdleConns(size)
+	p := &pool{db: db, access: a, slots: make(chan *conn, size), closing: make(chan struct{})}
+	for range size {
+		p.slots <- nil
+	}
+	return p, nil
+}
+
+// take waits for a connection. Who took it calls give, or discard when it may
+// be in a state that nobody knows.
+func (p *pool) take(ctx context.Context) (*conn, error) {
+	select {
+	case <-p.closing:
+		return nil, errClosed
+	default:
+	}
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-p.closing:
+		return nil, errClosed
+	case c := <-p.slots:
+		if c != nil {
+			return c, nil
+		}
+	}
+	c, err := p.open(ctx)
+	if err != nil {
+		p.slots <- nil
+		return nil, err
+	}
+	return c, nil
+}
+
+func (p *pool) open(ctx context.Context) (*conn, error) {
+	raw, err := p.db.Conn(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("opening a connection: %w", err)
+	}
+	if err := assertSettings(ctx, raw, p.access); err != nil {
+		return nil, errors.Join(err, raw.Close())
+	}
+	return &conn{raw: raw, statements: make(map[string]*sql.Stmt)}, nil
+}
+
+func (p *pool) give(c *conn) { p.slots <- c }
+
+func (p *pool) discard(c *conn) error {
+	p.slots <- nil
+	// ErrBadConn makes the connection's pool forget it instead of using it again.
+	_ = c.raw.Raw(func(any) error { return errBadConn })
+	return c.close()
+}
+
+// close waits until all connections are given back and closes them. Whoever
+// waits for one gets errClosed.
+func (p *pool) close() error {
+	close(p.closing)
+	var errs []error
+	for range cap(p.slots) {
+		if c := <-p.slots; c != nil {
+			errs = append(errs, c.close())
+		}
+	}
+	return errors.Join(append(errs, p.db.Close())...)
+}

@@ -1,0 +1,82 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+const (
+	// busyTimeout bounds how long a write waits for one of another process.
+	busyTimeout = 10 * time.Second
+	// walLimit is how much of the log stays on disk after a checkpoint, in bytes.
+	walLimit = 64 << 20
+	// cacheKiB bounds the page cache of each connection, in KiB.
+	cacheKiB = 8 << 10
+)
+
+// access is what a connection may do.
+type access int
+
+const (
+	readWrite access = iota
+	readOnly
+)
+
+// setting is a pragma that is set on every connection and read back, since
+// SQLite ignores what it does not know, and a database that is not durable must
+// not be opened by mistake.
+type setting struct{ name, value, shown string }
+
+func settings(a access) []setting {
+	queryOnly := "0"
+	if a == readOnly {
+		queryOnly = "1"
+	}
+	return []setting{
+		{"busy_timeout", strconv.FormatInt(busyTimeout.Milliseconds(), 10), ""},
+		{"journal_mode", "WAL", "wal"},
+		{"synchronous", "FULL", "2"}, // the log is synced with every commit
+		{"foreign_keys", "1", ""},
+		{"trusted_schema", "0", ""},
+		{"journal_size_limit", strconv.Itoa(walLimit), ""},
+		{"cache_size", strconv.Itoa(-cacheKiB), ""},
+		{"query_only", queryOnly, ""},
+	}
+}
+
+// dataSource returns the name by which the driver opens the file at path.
+func dataSource(path string, a access) string {
+	query := url.Values{"_defensive": {"1"}, "_dqs": {"0"}}
+	for _, s := range settings(a) {
+		query.Add("_pragma", fmt.Sprintf("%s(%s)", s.name, s.value))
+	}
+	return uri(path, query)
+}
+
+// uri returns SQLite's URI of the file at path, whatever characters it has.
+func uri(path string, query url.Values) string {
+	u := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: query.Encode()}
+	return u.String()
+}
+
+// assertSettings returns an error unless the connection has all of its settings.
+func assertSettings(ctx context.Context, c *sql.Conn, a access) error {
+	for _, s := range settings(a) {
+		want := s.shown
+		if want == "" {
+			want = s.value
+		}
+		var got string
+		if err := c.QueryRowContext(ctx, "PRAGMA "+s.name).Scan(&got); err != nil {
+			return fmt.Errorf("reading the setting %s: %w", s.name, err)
+		}
+		if got != want {
+			return fmt.Errorf("the database has %s = %s, not %s", s.name, got, want)
+		}
+	}
+	return nil
+}

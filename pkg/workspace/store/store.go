@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -35,6 +36,10 @@ type Store struct {
 	writer, readers *pool
 	sealer          sealer
 	wakes           *wakes
+
+	// pruning guards prunedTo, the sequence up to which Prune has looked.
+	pruning  sync.Mutex
+	prunedTo int64
 }
 
 // Open opens the database in the directory, makes it when there is none, and
@@ -76,7 +81,7 @@ func open(ctx context.Context, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{opts: opts, sealer: sealer, wakes: newWakes()}
+	s := &Store{opts: opts, sealer: sealer, wakes: newWakes(opts.Now)}
 	if err := s.connect(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

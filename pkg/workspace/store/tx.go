@@ -26,6 +26,8 @@ type tx struct {
 	last int64
 }
 
+func (t *tx) newID() string { return t.store.opts.NewID() }
+
 // exec runs a statement and returns how many rows it changed.
 func (t *tx) exec(query string, args ...any) (int64, error) {
 	result, err := t.c.exec(t.ctx, query, args...)
@@ -62,6 +64,15 @@ func (s *Store) write(ctx context.Context, owner workspace.OwnerID, what string,
 		return do(t)
 	}, func() { s.wakes.publish(owner, t.last) })
 	return failed(what, err)
+}
+
+// maintain is write for work on the rows of all owners. It appends no event.
+func (s *Store) maintain(ctx context.Context, what string, do func(*tx) error) error {
+	t := &tx{store: s, now: s.now()}
+	return failed(what, transaction(ctx, s.writer, "BEGIN IMMEDIATE", func(v view) error {
+		t.view = v
+		return do(t)
+	}))
 }
 
 // transaction runs do between begin and COMMIT on a connection of the pool. What

@@ -2,6 +2,18 @@
 -- The entities of section 2. Every key begins with the owner, so that a query
 -- without one cannot use it. What is large stands last in its row: SQLite reads
 -- a row from its front.
+
+-- Large portraits, each once, by "sha256:" and the digest in hex. Other tables
+-- hold that name in place of the portrait: each message changes the row of its
+-- chat and appends an event with the whole chat, and neither is to write the
+-- portrait again.
+CREATE TABLE portrait (
+	owner TEXT NOT NULL,
+	name  TEXT NOT NULL CHECK (name GLOB 'sha256:*'),
+	value TEXT NOT NULL CHECK (length(value) <= 2800000),
+	PRIMARY KEY (owner, name)
+) STRICT;
+
 CREATE TABLE agent (
 	owner        TEXT    NOT NULL,
 	id           TEXT    NOT NULL,
@@ -13,8 +25,9 @@ CREATE TABLE agent (
 	revision     INTEGER NOT NULL CHECK (revision >= 1),
 	created_at   INTEGER NOT NULL,
 	updated_at   INTEGER NOT NULL,
+	-- The portrait, or its name in portrait.
+	avatar       TEXT    NOT NULL CHECK (length(avatar) <= 256),
 	instructions TEXT    NOT NULL CHECK (length(instructions) <= 24000),
-	avatar       TEXT    NOT NULL CHECK (length(avatar) <= 2800000),
 	PRIMARY KEY (owner, id),
 	UNIQUE (owner, name_key)
 ) STRICT;
@@ -45,9 +58,9 @@ CREATE TABLE conversation (
 	queued_message_count INTEGER NOT NULL CHECK (queued_message_count >= 0),
 	created_at           INTEGER NOT NULL,
 	updated_at           INTEGER NOT NULL,
+	avatar               TEXT    NOT NULL CHECK (length(avatar) <= 256),
 	member_roles         TEXT    NOT NULL,
 	instructions         TEXT    NOT NULL CHECK (length(instructions) <= 24000),
-	avatar               TEXT    NOT NULL CHECK (length(avatar) <= 2800000),
 	PRIMARY KEY (owner, id),
 	UNIQUE (owner, agent_id),
 	FOREIGN KEY (owner, agent_id) REFERENCES agent (owner, id),
@@ -145,8 +158,8 @@ CREATE TABLE task (
 ) STRICT;
 
 CREATE INDEX task_run ON task (owner, run_id, created_at, id);
-CREATE INDEX task_live ON task (owner, conversation_id)
-	WHERE status NOT IN ('complete', 'failed', 'interrupted');
+CREATE INDEX task_occupied ON task (owner, conversation_id)
+	WHERE status IN ('running', 'waiting', 'uncertain');
 -- What the scheduler looks at, of all owners.
 CREATE INDEX task_open ON task (created_at, id)
 	WHERE status NOT IN ('complete', 'failed', 'interrupted') OR planned = 0;

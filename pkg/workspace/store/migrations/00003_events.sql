@@ -8,8 +8,8 @@ CREATE TABLE event (
 	conversation_id TEXT    NOT NULL,
 	entity_id       TEXT    NOT NULL,
 	created_at      INTEGER NOT NULL,
-	-- The portrait that stands in the data, when it is kept beside it.
-	avatar          BLOB,
+	-- The name of the portrait that stands in the data by its name, or empty.
+	avatar          TEXT    NOT NULL,
 	data            TEXT    NOT NULL,
 	UNIQUE (owner, seq)
 ) STRICT;
@@ -18,11 +18,4 @@ CREATE TABLE event (
 CREATE INDEX event_entity ON event (owner, type, entity_id, created_at)
 	WHERE type IN ('message.changed', 'conversation.changed');
 
--- Large portraits of events, each once, by their SHA-256: without this each
--- message in a chat with a portrait would store the portrait again.
-CREATE TABLE event_avatar (
-	owner  TEXT NOT NULL,
-	digest BLOB NOT NULL CHECK (length(digest) = 32),
-	value  TEXT NOT NULL,
-	PRIMARY KEY (owner, digest)
-) STRICT;
+CREATE INDEX event_avatar ON event (owner, avatar) WHERE avatar <> '';

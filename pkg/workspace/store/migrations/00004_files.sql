@@ -24,6 +24,7 @@ CREATE TABLE file (
 ) STRICT;
 
 CREATE INDEX file_list ON file (owner, created_at DESC, id);
+CREATE INDEX file_path ON file (owner, path);
 
 CREATE TABLE message_file (
 	owner      TEXT    NOT NULL,
@@ -55,3 +56,5 @@ CREATE TRIGGER file_removed AFTER DELETE ON file BEGIN
 	UPDATE file_usage SET files = files - 1, bytes = bytes - old.size WHERE owner = old.owner;
 END;
 -- +goose StatementEnd
+
+CREATE INDEX message_file_of ON message_file (owner, file_id);

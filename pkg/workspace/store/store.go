@@ -37,6 +37,9 @@ type Store struct {
 	sealer          sealer
 	wakes           *wakes
 
+	closing  sync.Once
+	closeErr error
+
 	// pruning guards prunedTo, the sequence up to which Prune has looked.
 	pruning  sync.Mutex
 	prunedTo int64
@@ -123,15 +126,17 @@ func (s *Store) migrate(ctx context.Context) (err error) {
 	return migrate(ctx, s.writer)
 }
 
-// Close waits for all transactions and closes the database. Later calls fail.
+// Close waits for all transactions and closes the database. Later calls fail;
+// closing again does nothing.
 func (s *Store) Close() error {
-	var errs []error
-	for _, p := range []*pool{s.readers, s.writer} {
-		if p != nil {
-			errs = append(errs, p.close())
+	s.closing.Do(func() {
+		for _, p := range []*pool{s.readers, s.writer} {
+			if p != nil {
+				s.closeErr = errors.Join(s.closeErr, p.close())
+			}
 		}
-	}
-	return errors.Join(errs...)
+	})
+	return s.closeErr
 }
 
 func (s *Store) now() workspace.Millis { return workspace.Millis(s.opts.Now().UnixMilli()) }

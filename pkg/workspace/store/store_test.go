@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -336,5 +337,24 @@ func TestWrite_CanceledAndClosed(t *testing.T) {
 	}
 	if _, err := other.Agents(t.Context(), ann); !errors.Is(err, errClosed) {
 		t.Errorf("a closed store says %v", err)
+	}
+}
+
+// waiting reports whether somebody waits for the owner's events.
+func (w *wakes) waiting(owner workspace.OwnerID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t, ok := w.owners[owner]
+	return ok && t.next != nil
+}
+
+// waitFor gives other goroutines the processor until the condition holds.
+func waitFor(t testing.TB, holds func() bool) {
+	t.Helper()
+	for !holds() {
+		if t.Context().Err() != nil {
+			t.Fatal("it never came to be")
+		}
+		runtime.Gosched()
 	}
 }

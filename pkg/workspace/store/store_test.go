@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -358,3 +359,5 @@ func waitFor(t testing.TB, holds func() bool) {
 		runtime.Gosched()
 	}
 }
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }

@@ -219,7 +219,7 @@ func TestPortraits_AreStoredOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Events of agents are never pruned; the last that shows it keeps it.
-	exec(t, s, ann, `DELETE FROM event WHERE type = 'agent.changed'`)
+	mustExec(t, s, ann, `DELETE FROM event WHERE type = 'agent.changed'`)
 	clock.advance(time.Hour)
 	if _, err := s.Prune(t.Context()); err != nil {
 		t.Fatal(err)

@@ -174,11 +174,11 @@ func TestMigrate_FromAnOlderSchema(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "workspace")
 	s := mustOpen(t, inDir(dir))
 	mustAgent(t, s, ann, "A")
-	exec(t, s, ann, `DROP TABLE session_context`)
-	exec(t, s, ann, `DROP TABLE selected_voice`)
-	exec(t, s, ann, `DROP TABLE secret`)
-	exec(t, s, ann, `DROP TABLE node`)
-	exec(t, s, ann, `DELETE FROM goose_db_version WHERE version_id = 5`)
+	mustExec(t, s, ann, `DROP TABLE session_context`)
+	mustExec(t, s, ann, `DROP TABLE selected_voice`)
+	mustExec(t, s, ann, `DROP TABLE secret`)
+	mustExec(t, s, ann, `DROP TABLE node`)
+	mustExec(t, s, ann, `DELETE FROM goose_db_version WHERE version_id = 5`)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestMigrate_RefusesANewerSchema(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "workspace")
 	s := mustOpen(t, inDir(dir))
-	exec(t, s, ann, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)`)
+	mustExec(t, s, ann, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)`)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

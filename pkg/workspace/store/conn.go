@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 )
@@ -38,13 +39,16 @@ func (c *conn) exec(ctx context.Context, query string, args ...any) (sql.Result,
 	return prepared.ExecContext(ctx, args...)
 }
 
-func (c *conn) close() error {
+// finalize closes the statements. They must not outlive their connection.
+func (c *conn) finalize() error {
 	var errs []error
 	for _, prepared := range c.statements {
 		errs = append(errs, prepared.Close())
 	}
-	return errors.Join(append(errs, c.raw.Close())...)
+	return errors.Join(errs...)
 }
+
+func (c *conn) close() error { return errors.Join(c.finalize(), c.raw.Close()) }
 
 // pool lends connections of one kind. A slot without a connection gets one when
 // it is taken.
@@ -107,11 +111,12 @@ func (p *pool) open(ctx context.Context) (*conn, error) {
 
 func (p *pool) give(c *conn) { p.slots <- c }
 
+// discard closes the connection for good: a bad connection is not used again.
 func (p *pool) discard(c *conn) error {
+	err := c.finalize()
+	_ = c.raw.Raw(func(any) error { return driver.ErrBadConn }) // the error is the one given
 	p.slots <- nil
-	// ErrBadConn makes the connection's pool forget it instead of using it again.
-	_ = c.raw.Raw(func(any) error { return errBadConn })
-	return c.close()
+	return err
 }
 
 // close waits until all connections are given back and closes them. Whoever

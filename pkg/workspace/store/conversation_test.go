@@ -234,7 +234,7 @@ func TestConversation_DetailAndPages(t *testing.T) {
 // hide hides the message with the sequence and returns its id.
 func hide(t testing.TB, s *Store, owner workspace.OwnerID, c workspace.ConversationID, seq int64) (hidden workspace.MessageID) {
 	t.Helper()
-	exec(t, s, owner, `UPDATE message SET hidden = 1 WHERE owner = ? AND conversation_id = ? AND seq = ?`, owner, c, seq)
+	mustExec(t, s, owner, `UPDATE message SET hidden = 1 WHERE owner = ? AND conversation_id = ? AND seq = ?`, owner, c, seq)
 	if err := s.read(t.Context(), "test", func(v view) (err error) {
 		hidden, err = one(v, scalar[workspace.MessageID], `SELECT id FROM message WHERE owner = ? AND conversation_id = ? AND seq = ?`, owner, c, seq)
 		return err
@@ -248,7 +248,7 @@ func hide(t testing.TB, s *Store, owner workspace.OwnerID, c workspace.Conversat
 func ask(t testing.TB, s *Store, owner workspace.OwnerID, run workspace.Run, n int) workspace.InteractionID {
 	t.Helper()
 	i := id[workspace.InteractionID](n)
-	exec(t, s, owner, `INSERT INTO interaction (owner, id, conversation_id, run_id, task_id, agent_id, kind, resolved, response_state,
+	mustExec(t, s, owner, `INSERT INTO interaction (owner, id, conversation_id, run_id, task_id, agent_id, kind, resolved, response_state,
 		upstream_request_id, created_at, message, choices, answer)
 		SELECT owner, ?, conversation_id, run_id, id, agent_id, 'approval', 0, '', ?, ?, 'may I?', '["once","deny"]', ''
 		FROM task WHERE owner = ? AND run_id = ?`, i, "request-"+string(i), 10-n, owner, run.ID)

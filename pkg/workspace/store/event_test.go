@@ -88,7 +88,7 @@ func TestEvents_SequencesAreNeverReused(t *testing.T) {
 	dir := t.TempDir() + "/workspace"
 	s := mustOpen(t, inDir(dir))
 	tell(t, s, ann, workspace.EventNodes, "", 7)
-	exec(t, s, ann, `DELETE FROM event`)
+	mustExec(t, s, ann, `DELETE FROM event`)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func TestAddFiles_Quota(t *testing.T) {
 	if events := mustEvents(t, s, bob, 0); types(events) != "files" {
 		t.Errorf("the events are %s", types(events))
 	}
-	exec(t, s, ann, `DELETE FROM file WHERE owner = ? AND size = 60`, ann)
+	mustExec(t, s, ann, `DELETE FROM file WHERE owner = ? AND size = 60`, ann)
 	if _, bytes, _ := s.FileStats(t.Context(), ann); bytes != 40 {
 		t.Errorf("after a deletion %d bytes are counted", bytes)
 	}
@@ -155,7 +155,7 @@ func TestFile_ByIDAndNumber(t *testing.T) {
 	if err != nil || !has {
 		t.Errorf("the stored path is unknown: %v", err)
 	}
-	exec(t, s, ann, `DELETE FROM file`)
+	mustExec(t, s, ann, `DELETE FROM file`)
 	if next := mustFiles(t, s, ann, "b.txt")[0]; next.ItemID != f.ItemID+1 {
 		t.Errorf("the next number is %d after %d", next.ItemID, f.ItemID)
 	}

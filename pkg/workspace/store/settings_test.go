@@ -79,7 +79,7 @@ func TestSecrets_AreNotInTheFiles(t *testing.T) {
 			}
 		}
 	}
-	exec(t, s, ann, `UPDATE node SET name = 'written after the secrets'`)
+	mustExec(t, s, ann, `UPDATE node SET name = 'written after the secrets'`)
 	if err := s.Close(); err != nil { // only now: closing a file of the database drops its locks
 		t.Fatal(err)
 	}
@@ -97,12 +97,12 @@ func TestSecrets_AreBoundToTheirPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	exec(t, s, ann, `UPDATE secret SET sealed = (SELECT sealed FROM secret WHERE id = ?) WHERE id = ?`, n.ID, other.ID)
+	mustExec(t, s, ann, `UPDATE secret SET sealed = (SELECT sealed FROM secret WHERE id = ?) WHERE id = ?`, n.ID, other.ID)
 	if _, _, err := s.Node(t.Context(), ann, other.ID); err == nil || !strings.Contains(err.Error(), "hint:") {
 		t.Errorf("a moved secret opens: %v", err)
 	}
 	for _, sealed := range [][]byte{{}, make([]byte, 5), make([]byte, 50)} {
-		exec(t, s, ann, `UPDATE secret SET sealed = ? WHERE id = ?`, sealed, other.ID)
+		mustExec(t, s, ann, `UPDATE secret SET sealed = ? WHERE id = ?`, sealed, other.ID)
 		if _, _, err := s.Node(t.Context(), ann, other.ID); err == nil {
 			t.Errorf("%d bytes open as a secret", len(sealed))
 		}

@@ -179,7 +179,7 @@ func TestPlan_OneLimitNotice(t *testing.T) {
 	run := mustSend(t, s, ann, g.ID, text(1, "@A"))
 	for range 2 {
 		reply(t, s, ann, run.ID, "@B, go on")
-		exec(t, s, ann, `UPDATE task SET planned = 0`)
+		mustExec(t, s, ann, `UPDATE task SET planned = 0`)
 	}
 	notices := 0
 	for _, m := range mustDetail(t, s, ann, g.ID).Messages {

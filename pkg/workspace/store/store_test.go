@@ -176,8 +176,8 @@ func wantCode(t testing.TB, err error, code workspace.Code) {
 	}
 }
 
-// exec runs a statement of the test in a transaction of the owner.
-func exec(t testing.TB, s *Store, owner workspace.OwnerID, query string, args ...any) {
+// mustExec runs a statement of the test in a transaction of the owner.
+func mustExec(t testing.TB, s *Store, owner workspace.OwnerID, query string, args ...any) {
 	t.Helper()
 	if err := s.write(context.Background(), owner, "test", func(t *tx) error {
 		_, err := t.exec(query, args...)

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 
@@ -12,9 +11,6 @@ import (
 
 	"github.com/newos4/relay/pkg/workspace"
 )
-
-// errBadConn tells the connection's pool not to use it again.
-var errBadConn = driver.ErrBadConn
 
 // tx is a write transaction of one owner.
 type tx struct {

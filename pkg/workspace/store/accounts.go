@@ -42,7 +42,7 @@ func rowless[T any](value T, err error) (T, error) {
 
 // HasUsers reports whether any user exists.
 func (a Accounts) HasUsers(ctx context.Context) (has bool, err error) {
-	err = a.store.read(ctx, "looking for users", func(v view) error {
+	err = a.store.peek(ctx, "looking for users", func(v view) error {
 		has, err = hasUsers(v)
 		return err
 	})
@@ -55,7 +55,7 @@ func hasUsers(v view) (bool, error) {
 
 // Users returns all users by creation time, then by id.
 func (a Accounts) Users(ctx context.Context) (users []account.Record, err error) {
-	err = a.store.read(ctx, "reading users", func(v view) error {
+	err = a.store.peek(ctx, "reading users", func(v view) error {
 		users, err = all(v, scanUser, `SELECT `+userColumns+` FROM account ORDER BY created_at, id`)
 		return err
 	})
@@ -73,7 +73,7 @@ func (a Accounts) UserByKey(ctx context.Context, key string) (account.Record, er
 }
 
 func (a Accounts) user(ctx context.Context, query, arg string) (u account.Record, err error) {
-	err = a.store.read(ctx, "reading a user", func(v view) error {
+	err = a.store.peek(ctx, "reading a user", func(v view) error {
 		u, err = rowless(one(v, scanUser, query, arg))
 		return err
 	})
@@ -174,7 +174,7 @@ func (a Accounts) AddSession(ctx context.Context, session account.Session, keep 
 // Session returns a session and its user, or [account.ErrNoRow].
 func (a Accounts) Session(ctx context.Context, hash account.SessionHash) (session account.Session, user account.Record, err error) {
 	session.Hash = hash
-	err = a.store.read(ctx, "reading a session", func(v view) error {
+	err = a.store.peek(ctx, "reading a session", func(v view) error {
 		user, err = rowless(one(v, func(r row) (account.Record, error) {
 			var u account.Record
 			err := r.Scan(append(intoUser(&u), &session.UserID, &session.AuthVersion, &session.CreatedAt, &session.ExpiresAt)...)

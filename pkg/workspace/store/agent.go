@@ -16,11 +16,16 @@ func scanAgent(r row) (workspace.Agent, error) {
 	return a, err
 }
 
-// Agents returns the owner's agents, archived ones included, by creation time and
-// then by id (section 3.1).
+func scanShownAgent(r row) (workspace.Agent, error) {
+	a, err := scanAgent(r)
+	return a.Public(), err
+}
+
+// Agents returns the owner's agents as clients see them, archived ones included,
+// by creation time and then by id (section 3.1).
 func (s *Store) Agents(ctx context.Context, owner workspace.OwnerID) (agents []workspace.Agent, err error) {
-	err = s.read(ctx, "reading agents", func(v view) error {
-		agents, err = all(v, scanAgent, `SELECT `+agentColumns+fmt.Sprintf(expanded, "agent")+
+	err = s.peek(ctx, "reading agents", func(v view) error {
+		agents, err = all(v, scanShownAgent, `SELECT `+agentColumns+fmt.Sprintf(expanded, "agent")+
 			` FROM agent WHERE owner = ? ORDER BY created_at, id`, owner)
 		return err
 	})

@@ -73,7 +73,7 @@ func scanAll(b *testing.B, prepared *sql.Stmt, args ...any) (n int) {
 func fill(b *testing.B, s *Store, to workspace.ConversationID, n int) {
 	b.Helper()
 	for ; n > 0; n -= 1000 {
-		say(b, s, ann, to, min(n, 1000))
+		say(b, s, to, min(n, 1000))
 	}
 }
 

@@ -50,7 +50,7 @@ func (t *tx) protect(b workspace.Binding) error {
 // Binding returns the session of a member, or an error with code
 // [workspace.CodeRowNotFound].
 func (s *Store) Binding(ctx context.Context, owner workspace.OwnerID, c workspace.ConversationID, a workspace.AgentID) (b workspace.Binding, err error) {
-	err = s.read(ctx, "reading a binding", func(v view) error {
+	err = s.peek(ctx, "reading a binding", func(v view) error {
 		b, err = found(one(v, scanBinding, `SELECT conversation_id, agent_id, node_id, profile, stored_id, runtime_id, aliases,
 			run_id, task_id, message_id, context_seq FROM binding WHERE owner = ? AND conversation_id = ? AND agent_id = ?`, owner, c, a))
 		return err
@@ -77,7 +77,7 @@ func (s *Store) IsHiddenSession(ctx context.Context, ids ...string) (hidden bool
 	if err != nil {
 		return false, err
 	}
-	err = s.read(ctx, "looking for a hidden session", func(v view) error {
+	err = s.peek(ctx, "looking for a hidden session", func(v view) error {
 		hidden, err = one(v, scalar[bool], `SELECT EXISTS (SELECT 1 FROM binding_session
 			WHERE session_id IN (SELECT value FROM json_each(?)))`, list)
 		return err

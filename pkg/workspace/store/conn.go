@@ -15,35 +15,38 @@ var errClosed = errors.New("the store is closed")
 // a time.
 type conn struct {
 	raw        *sql.Conn
-	statements map[string]*sql.Stmt
+	statements map[string]prepared
 }
 
+// prepared is a statement that lives as long as its connection.
+type prepared struct{ *sql.Stmt }
+
 // statement returns the query as a statement that is prepared once.
-func (c *conn) statement(ctx context.Context, query string) (*sql.Stmt, error) {
+func (c *conn) statement(ctx context.Context, query string) (prepared, error) {
 	if known, ok := c.statements[query]; ok {
 		return known, nil
 	}
-	prepared, err := c.raw.PrepareContext(ctx, query)
+	fresh, err := c.raw.PrepareContext(ctx, query)
 	if err != nil {
-		return nil, err
+		return prepared{}, err
 	}
-	c.statements[query] = prepared
-	return prepared, nil
+	c.statements[query] = prepared{fresh}
+	return prepared{fresh}, nil
 }
 
 func (c *conn) exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	prepared, err := c.statement(ctx, query)
+	stmt, err := c.statement(ctx, query)
 	if err != nil {
 		return nil, err
 	}
-	return prepared.ExecContext(ctx, args...)
+	return stmt.ExecContext(ctx, args...)
 }
 
 // finalize closes the statements. They must not outlive their connection.
 func (c *conn) finalize() error {
 	var errs []error
-	for _, prepared := range c.statements {
-		errs = append(errs, prepared.Close())
+	for _, stmt := range c.statements {
+		errs = append(errs, stmt.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -106,7 +109,7 @@ func (p *pool) open(ctx context.Context) (*conn, error) {
 	if err := assertSettings(ctx, raw, p.access); err != nil {
 		return nil, errors.Join(err, raw.Close())
 	}
-	return &conn{raw: raw, statements: make(map[string]*sql.Stmt)}, nil
+	return &conn{raw: raw, statements: make(map[string]prepared)}, nil
 }
 
 func (p *pool) give(c *conn) { p.slots <- c }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -262,7 +263,7 @@ func TestMarkRead(t *testing.T) {
 	s := mustOpen(t)
 	direct := mustDirect(t, s, ann, mustAgent(t, s, ann, "A").ID)
 	mustSend(t, s, ann, direct.ID, text(1, "hello"))
-	say(t, s, ann, direct.ID, 8)
+	say(t, s, direct.ID, 8)
 	mark := func(seq int64) workspace.ConversationSummary {
 		t.Helper()
 		c, err := s.MarkRead(t.Context(), ann, direct.ID, workspace.ReadMarker{Seq: workspace.Some(seq)})
@@ -289,9 +290,9 @@ func TestMarkRead(t *testing.T) {
 }
 
 // say appends n visible final messages of the chat's administrator.
-func say(t testing.TB, s *Store, owner workspace.OwnerID, to workspace.ConversationID, n int) {
+func say(t testing.TB, s *Store, to workspace.ConversationID, n int) {
 	t.Helper()
-	if err := s.write(t.Context(), owner, "test", func(t *tx) error {
+	if err := s.write(context.Background(), ann, "test", func(t *tx) error {
 		c, err := t.chat(to)
 		if err != nil {
 			return err

@@ -15,7 +15,7 @@ import (
 func TestCrash_AtAnyMoment(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 7))
-	for round := range 8 * soak() {
+	for round := range 4 * soak() {
 		dir := filepath.Join(t.TempDir(), "workspace")
 		s := mustOpen(t, inDir(dir))
 		to := mustDirect(t, s, ann, mustAgent(t, s, ann, "A").ID).ID

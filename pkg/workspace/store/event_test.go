@@ -232,10 +232,10 @@ func TestPrune_IsTheRule(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 5))
 	kinds := []workspace.EventType{workspace.EventMessage, workspace.EventConversation, workspace.EventRun}
-	for range 5 {
+	for range 2 {
 		c := newClock()
 		s := mustOpen(t, withClock(c))
-		for range 200 {
+		for range 150 {
 			c.advance(time.Duration(r.IntN(120)) * time.Second)
 			owner := []workspace.OwnerID{ann, bob}[r.IntN(2)]
 			tell(t, s, owner, kinds[r.IntN(3)], []string{"x", "y", "z"}[r.IntN(3)], 1+r.IntN(3))

@@ -103,7 +103,7 @@ func (t *tx) checkQuota(quota Quota) error {
 
 // File returns a file by its id or by its number (section 3.7).
 func (s *Store) File(ctx context.Context, owner workspace.OwnerID, ref string) (f StoredFile, err error) {
-	err = s.read(ctx, "reading a file", func(v view) error {
+	err = s.peek(ctx, "reading a file", func(v view) error {
 		if item, numeric := strconv.ParseInt(ref, 10, 64); numeric == nil {
 			f, err = found(one(v, scanFile, `SELECT `+fileColumns+` FROM file WHERE item_id = ? AND owner = ?`, item, owner))
 			return err
@@ -117,7 +117,7 @@ func (s *Store) File(ctx context.Context, owner workspace.OwnerID, ref string) (
 
 // FileStats returns how many files the owner's library has, and their bytes.
 func (s *Store) FileStats(ctx context.Context, owner workspace.OwnerID) (files int, bytes int64, err error) {
-	err = s.read(ctx, "counting files", func(v view) error {
+	err = s.peek(ctx, "counting files", func(v view) error {
 		return each(v, func(r row) error { return r.Scan(&files, &bytes) },
 			`SELECT files, bytes FROM file_usage WHERE owner = ?`, owner)
 	})
@@ -127,7 +127,7 @@ func (s *Store) FileStats(ctx context.Context, owner workspace.OwnerID) (files i
 // HasPath reports whether a file of the owner has its bytes at the path, so that
 // what nothing refers to can be removed from disk.
 func (s *Store) HasPath(ctx context.Context, owner workspace.OwnerID, path string) (has bool, err error) {
-	err = s.read(ctx, "looking for a stored file", func(v view) error {
+	err = s.peek(ctx, "looking for a stored file", func(v view) error {
 		has, err = one(v, scalar[bool], `SELECT EXISTS (SELECT 1 FROM file WHERE owner = ? AND path = ?)`, owner, path)
 		return err
 	})

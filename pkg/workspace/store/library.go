@@ -117,7 +117,7 @@ func (q LibraryQuery) after() (string, []any, error) {
 // order. Messages without files, and messages of somebody else, are not in it.
 func (s *Store) MessageFiles(ctx context.Context, owner workspace.OwnerID, ids []workspace.MessageID) (files map[workspace.MessageID][]StoredFile, err error) {
 	files = make(map[workspace.MessageID][]StoredFile)
-	err = s.read(ctx, "reading the files of messages", func(v view) error {
+	err = s.peek(ctx, "reading the files of messages", func(v view) error {
 		return each(v, func(r row) error {
 			var message workspace.MessageID
 			var f StoredFile

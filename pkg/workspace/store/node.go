@@ -17,7 +17,7 @@ func scanNode(r row) (workspace.Node, error) {
 
 // Nodes returns the owner's nodes in the order of their creation.
 func (s *Store) Nodes(ctx context.Context, owner workspace.OwnerID) (nodes []workspace.Node, err error) {
-	err = s.read(ctx, "reading nodes", func(v view) error {
+	err = s.peek(ctx, "reading nodes", func(v view) error {
 		nodes, err = all(v, scanNode, `SELECT id, name, url FROM node WHERE owner = ? ORDER BY created_at, id`, owner)
 		return err
 	})
@@ -30,8 +30,7 @@ func (s *Store) Node(ctx context.Context, owner workspace.OwnerID, id workspace.
 		if n, err = found(one(v, scanNode, `SELECT id, name, url FROM node WHERE owner = ? AND id = ?`, owner, id)); err != nil {
 			return err
 		}
-		_, err = s.secret(v, place{owner, nodeSecret, string(id)}, &secret)
-		return err
+		return s.secret(v, place{owner, nodeSecret, string(id)}, &secret)
 	})
 	return n, secret, err
 }

@@ -32,11 +32,11 @@ func all[T any](v view, scan scanner[T], query string, args ...any) ([]T, error)
 
 // each calls visit with every row that the query finds.
 func each(v view, visit func(row) error, query string, args ...any) (err error) {
-	prepared, err := v.c.statement(v.ctx, query)
+	stmt, err := v.c.statement(v.ctx, query)
 	if err != nil {
 		return err
 	}
-	rows, err := prepared.QueryContext(v.ctx, args...)
+	rows, err := stmt.QueryContext(v.ctx, args...)
 	if err != nil {
 		return err
 	}
@@ -51,12 +51,12 @@ func each(v view, visit func(row) error, query string, args ...any) (err error) 
 
 // one returns the single row that the query finds, or [sql.ErrNoRows].
 func one[T any](v view, scan scanner[T], query string, args ...any) (T, error) {
-	prepared, err := v.c.statement(v.ctx, query)
+	stmt, err := v.c.statement(v.ctx, query)
 	if err != nil {
 		var none T
 		return none, err
 	}
-	return scan(prepared.QueryRowContext(v.ctx, args...))
+	return scan(stmt.QueryRowContext(v.ctx, args...))
 }
 
 // scalar reads a row of one column.

@@ -83,12 +83,12 @@ func (t *tx) dropSecret(at place) error {
 	return err
 }
 
-// secret reads a stored secret into value and reports whether there is one.
-func (s *Store) secret(v view, at place, value any) (bool, error) {
+// secret reads a stored secret into value. If there is none, the value stays.
+func (s *Store) secret(v view, at place, value any) error {
 	sealed, found, err := maybe(one(v, scalar[[]byte],
 		`SELECT sealed FROM secret WHERE owner = ? AND kind = ? AND id = ?`, at.owner, at.kind, at.id))
 	if err != nil || !found {
-		return false, err
+		return err
 	}
-	return true, s.sealer.unseal(at, sealed, value)
+	return s.sealer.unseal(at, sealed, value)
 }

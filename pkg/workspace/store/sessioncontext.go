@@ -29,7 +29,7 @@ func snapshotOf(v view, owner workspace.OwnerID, profile, session string) (*work
 // SessionContext returns the owner's snapshot of a native session under the
 // profile, or nil (section 3.10).
 func (s *Store) SessionContext(ctx context.Context, owner workspace.OwnerID, profile, session string) (snapshot *workspace.SessionSnapshot, err error) {
-	err = s.read(ctx, "reading a session's context", func(v view) error {
+	err = s.peek(ctx, "reading a session's context", func(v view) error {
 		snapshot, err = snapshotOf(v, owner, profile, session)
 		return err
 	})

@@ -47,6 +47,16 @@ func (s *Store) read(ctx context.Context, what string, do func(view) error) erro
 	return failed(what, transaction(ctx, s.readers, "BEGIN", do))
 }
 
+// peek is read for a single statement, which is a snapshot by itself.
+func (s *Store) peek(ctx context.Context, what string, do func(view) error) error {
+	c, err := s.readers.take(ctx)
+	if err != nil {
+		return failed(what, err)
+	}
+	defer s.readers.give(c)
+	return failed(what, do(view{context.WithoutCancel(ctx), c}))
+}
+
 // write runs do in a transaction of the owner and makes it durable, or nothing
 // of it. Once it is begun it no longer heeds ctx: it takes milliseconds, and a
 // client that leaves must not cost the connection its state.

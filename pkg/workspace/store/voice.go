@@ -19,7 +19,7 @@ func speechPlace(kind workspace.SpeechKind) place {
 // DuplexVoice returns the server's record of duplex voices, with its key. It is
 // empty before the first edit.
 func (s *Store) DuplexVoice(ctx context.Context) (d workspace.DuplexVoice, err error) {
-	err = s.read(ctx, "reading the duplex voices", func(v view) error {
+	err = s.peek(ctx, "reading the duplex voices", func(v view) error {
 		d, err = s.duplex(v)
 		return err
 	})
@@ -28,7 +28,7 @@ func (s *Store) DuplexVoice(ctx context.Context) (d workspace.DuplexVoice, err e
 
 func (s *Store) duplex(v view) (workspace.DuplexVoice, error) {
 	d := workspace.DuplexVoice{Voices: []workspace.Voice{}}
-	_, err := s.secret(v, duplexPlace(), &d)
+	err := s.secret(v, duplexPlace(), &d)
 	return d, err
 }
 
@@ -78,9 +78,8 @@ func (s *Store) SelectVoice(ctx context.Context, owner workspace.OwnerID, id str
 
 // Speech returns the server's settings of one kind of speech, with their secrets.
 func (s *Store) Speech(ctx context.Context, kind workspace.SpeechKind) (settings workspace.SpeechSettings, err error) {
-	err = s.read(ctx, "reading speech settings", func(v view) error {
-		_, err := s.secret(v, speechPlace(kind), &settings)
-		return err
+	err = s.peek(ctx, "reading speech settings", func(v view) error {
+		return s.secret(v, speechPlace(kind), &settings)
 	})
 	return settings, err
 }
@@ -90,7 +89,7 @@ func (s *Store) Speech(ctx context.Context, kind workspace.SpeechKind) (settings
 func (s *Store) EditSpeech(ctx context.Context, kind workspace.SpeechKind,
 	edit func(workspace.SpeechSettings) (workspace.SpeechSettings, error)) (settings workspace.SpeechSettings, err error) {
 	err = s.maintain(ctx, "editing speech settings", func(t *tx) error {
-		if _, err := s.secret(t.view, speechPlace(kind), &settings); err != nil {
+		if err := s.secret(t.view, speechPlace(kind), &settings); err != nil {
 			return err
 		}
 		if settings, err = edit(settings); err != nil {

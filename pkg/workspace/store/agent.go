@@ -67,8 +67,10 @@ func (s *Store) CreateAgent(ctx context.Context, owner workspace.OwnerID, in wor
 	if err := workspace.RequireSource(agent, live); err != nil {
 		return workspace.Agent{}, err
 	}
-	err = s.write(ctx, owner, "creating an agent", func(t *tx) error { return t.createAgent(agent, direct) })
-	return agent.Public(), err
+	if err := s.write(ctx, owner, "creating an agent", func(t *tx) error { return t.createAgent(agent, direct) }); err != nil {
+		return workspace.Agent{}, err
+	}
+	return agent.Public(), nil
 }
 
 func (t *tx) createAgent(agent workspace.Agent, direct workspace.Conversation) (err error) {
@@ -109,7 +111,10 @@ func (s *Store) EditAgent(ctx context.Context, owner workspace.OwnerID, id works
 		agent, stopped, err = t.editAgent(id, p)
 		return err
 	})
-	return agent.Public(), stopped, err
+	if err != nil {
+		return workspace.Agent{}, Stopped{}, err
+	}
+	return agent.Public(), stopped, nil
 }
 
 func (t *tx) editAgent(id workspace.AgentID, p workspace.AgentPatch) (workspace.Agent, Stopped, error) {
@@ -121,7 +126,6 @@ func (t *tx) editAgent(id workspace.AgentID, p workspace.AgentPatch) (workspace.
 	if err != nil {
 		return agent, Stopped{}, err
 	}
-	// The rules see the portrait itself; what is stored is its name.
 	edit, err := workspace.EditAgent(agent, c.Conversation, p, t.now)
 	if err != nil {
 		return agent, Stopped{}, err

@@ -165,11 +165,6 @@ func (t *tx) saveEdit(c *chat, edit workspace.ConversationEdit) (stopped Stopped
 	if c.Avatar, err = t.intern(c.Avatar); err != nil {
 		return stopped, err
 	}
-	// The edit is stored before tasks are settled: what follows from them is
-	// planned by the group as it is now.
-	if err := t.saveChat(*c); err != nil {
-		return stopped, err
-	}
 	if edit.StopRuns {
 		stopped, err = t.stopAll(c)
 	} else if len(edit.Removed) > 0 {

@@ -65,7 +65,8 @@ type EventPage struct {
 }
 
 // Events returns the owner's events after the given sequence, ascending, at most
-// limit of them and not more than 8 MiB (section 4.1). After a sequence that was
+// limit of them, which is brought within 1 and 250, and not more than 8 MiB
+// (section 4.1). After a sequence that was
 // never given, as a client has it when an older database was restored, there is
 // nothing, and the cursor is the newest of the whole log (section 4.4).
 func (s *Store) Events(ctx context.Context, owner workspace.OwnerID, after int64, limit int) (EventPage, error) {
@@ -76,6 +77,7 @@ func (s *Store) Events(ctx context.Context, owner workspace.OwnerID, after int64
 }
 
 func (s *Store) storedEvents(ctx context.Context, owner workspace.OwnerID, after int64, limit int) (EventPage, error) {
+	limit = min(max(limit, 1), workspace.EventPage)
 	page := EventPage{Cursor: after}
 	check := s.wakes.begin()
 	err := s.read(ctx, "reading events", func(v view) (err error) {

@@ -190,9 +190,7 @@ func TestConversation_DetailAndPages(t *testing.T) {
 	s := mustOpen(t, withClock(c))
 	direct := mustDirect(t, s, ann, mustAgent(t, s, ann, "A").ID)
 	first := mustSend(t, s, ann, direct.ID, text(0, "message 0"))
-	for n := 1; n < 230; n++ {
-		mustSend(t, s, ann, direct.ID, text(n, "message"))
-	}
+	say(t, s, direct.ID, 229)
 	hidden := hide(t, s, ann, direct.ID, 17)
 	if err := s.SetUsage(t.Context(), ann, direct.ID, []byte(`{"usedTokens":5}`)); err != nil {
 		t.Fatal(err)

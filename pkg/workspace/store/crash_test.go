@@ -89,7 +89,7 @@ func TestProcesses_WriteTogether(t *testing.T) {
 	to := mustDirect(t, s, ann, mustAgent(t, s, ann, "A").ID).ID
 	c := startChild(t, "send", dir, string(to), "other")
 	seen := 0
-	for n := 0; seen < 50; n++ {
+	for n := 0; seen < 20; n++ {
 		mustSend(t, s, ann, to, text(n, fmt.Sprint("own ", n)))
 		if c.stdout.Scan() {
 			seen++

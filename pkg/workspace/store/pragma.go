@@ -12,6 +12,10 @@ import (
 const (
 	// busyTimeout bounds how long a write waits for one of another process.
 	busyTimeout = 10 * time.Second
+	// busyStep is how long SQLite itself waits for it at a time. Its waits grow to
+	// a tenth of a second, within which a process that writes all the time begins
+	// anew each time; shorter ones find the moment between two of its writes.
+	busyStep = 20 * time.Millisecond
 	// walLimit is how much of the log stays on disk after a checkpoint, in bytes.
 	walLimit = 64 << 20
 	// cacheKiB bounds the page cache of each connection, in KiB.
@@ -32,12 +36,12 @@ const (
 type setting struct{ name, value, shown string }
 
 func settings(a access) []setting {
-	queryOnly := "0"
+	queryOnly, patience := "0", busyStep
 	if a == readOnly {
-		queryOnly = "1"
+		queryOnly, patience = "1", busyTimeout
 	}
 	return []setting{
-		{"busy_timeout", strconv.FormatInt(busyTimeout.Milliseconds(), 10), ""},
+		{"busy_timeout", strconv.FormatInt(patience.Milliseconds(), 10), ""},
 		{"journal_mode", "WAL", "wal"},
 		{"synchronous", "FULL", "2"}, // the log is synced with every commit
 		{"foreign_keys", "1", ""},

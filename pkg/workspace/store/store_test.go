@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -240,8 +241,9 @@ func TestOpen_NothingIsOpenToOthers(t *testing.T) {
 func TestOpen_EveryConnectionHasItsSettings(t *testing.T) {
 	t.Parallel()
 	s := mustOpen(t)
-	want := map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "10000", "trusted_schema": "0"}
+	want := map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "trusted_schema": "0"}
 	for kind, p := range map[string]*pool{"writer": s.writer, "reader": s.readers} {
+		want["busy_timeout"] = map[string]string{"writer": "20", "reader": "10000"}[kind]
 		var taken []*conn
 		for range cap(p.slots) {
 			c, err := p.take(t.Context())
@@ -361,3 +363,34 @@ func waitFor(t testing.TB, holds func() bool) {
 }
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
+
+// Ensures that a write waits for another process's until its context ends, and is
+// made once the other is done.
+func TestWrite_WaitsForAnotherProcess(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "workspace")
+	s, other := mustOpen(t, inDir(dir)), mustOpen(t, inDir(dir))
+	held, err := other.writer.take(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := held.exec(t.Context(), "BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*busyStep)
+	defer cancel()
+	write := func(ctx context.Context) error { return s.write(ctx, ann, "writing", func(*tx) error { return nil }) }
+	if err := write(ctx); err == nil || ctx.Err() == nil {
+		t.Errorf("while the other writes: %v, %v", err, ctx.Err())
+	}
+	var waiting sync.WaitGroup
+	waiting.Go(func() { err = write(t.Context()) })
+	if _, err := held.exec(t.Context(), "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	other.writer.give(held)
+	waiting.Wait()
+	if err != nil {
+		t.Errorf("after the other: %v", err)
+	}
+}

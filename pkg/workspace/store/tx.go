@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 	"modernc.org/sqlite"
@@ -81,6 +82,17 @@ func (s *Store) maintain(ctx context.Context, what string, do func(*tx) error) e
 	}))
 }
 
+// begun begins a transaction, once other processes let it.
+func begun(ctx context.Context, c *conn, begin string) error {
+	deadline := time.Now().Add(busyTimeout)
+	for {
+		_, err := c.exec(ctx, begin)
+		if sqliteCode(err)&0xff != sqlite3.SQLITE_BUSY || ctx.Err() != nil || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
 // transaction runs do between begin and COMMIT on a connection of the pool. What
 // is to follow the commit is called before the next transaction of the same
 // writer begins, so that it happens in the order of commits.
@@ -89,7 +101,7 @@ func transaction(ctx context.Context, p *pool, begin string, do func(view) error
 	if err != nil {
 		return err
 	}
-	if _, err := c.exec(ctx, begin); err != nil {
+	if err := begun(ctx, c, begin); err != nil {
 		return errors.Join(err, p.discard(c)) // nobody knows whether it was begun
 	}
 	v := view{context.WithoutCancel(ctx), c}

@@ -55,8 +55,8 @@ func TestSearch(t *testing.T) {
 	m := marker(t)
 	user := hermes.Entry{Role: hermes.RoleUser, Text: "[x] " + m.String() + " hello"}
 	other := hermes.Entry{Role: hermes.RoleUser, Text: "later"}
-	answer := hermes.Entry{Role: hermes.RoleAssistant, Text: "answer"}
-	foreign := hermes.Entry{Role: hermes.RoleAssistant, Text: "of the later turn"}
+	answer := hermes.Entry{Role: hermes.RoleAssistant, Text: "answer", FinishReason: "stop"}
+	foreign := hermes.Entry{Role: hermes.RoleAssistant, Text: "of the later turn", FinishReason: "stop"}
 	calls := hermes.Entry{Role: hermes.RoleAssistant, Text: "let me look", Calls: true}
 	tool := hermes.Entry{Role: "tool", Text: "result"}
 	empty := hermes.Entry{Role: hermes.RoleAssistant, Text: " \n"}
@@ -68,6 +68,7 @@ func TestSearch(t *testing.T) {
 		"answered":            {[]hermes.Entry{answer, user}, hermes.Finding{Accepted: true, Answered: true, Text: "answer"}},
 		"after tools":         {[]hermes.Entry{answer, tool, calls, user}, hermes.Finding{Accepted: true, Answered: true, Text: "answer"}},
 		"cut":                 {[]hermes.Entry{cut, user}, hermes.Finding{Accepted: true, Answered: true, Text: "ans", Truncated: true}},
+		"interrupted":         {[]hermes.Entry{{Role: hermes.RoleAssistant, Text: "an"}, user}, hermes.Finding{Accepted: true, Partial: true, Text: "an"}},
 		"nothing yet":         {[]hermes.Entry{user}, hermes.Finding{Accepted: true}},
 		"ends with a call":    {[]hermes.Entry{calls, user}, hermes.Finding{Accepted: true}},
 		"ends with a result":  {[]hermes.Entry{tool, answer, user}, hermes.Finding{Accepted: true}},

@@ -20,6 +20,9 @@ type Finding struct {
 	// Answered says that the turn's last entry is an answer, which is in Text.
 	Answered bool
 	Text     string
+	// Partial says that Text is what there was when the turn was interrupted: its
+	// entry has no reason why it ended.
+	Partial bool
 	// Truncated says that the answer was cut by a limit of the model.
 	Truncated bool
 	// Absent says that the whole history was seen and has no such prompt, also
@@ -64,6 +67,9 @@ func (s *Search) Result() Finding {
 func judge(last Entry) Finding {
 	if last.Role != RoleAssistant || last.Calls || strings.TrimSpace(last.Text) == "" {
 		return Finding{Accepted: true}
+	}
+	if last.FinishReason == "" {
+		return Finding{Accepted: true, Partial: true, Text: last.Text}
 	}
 	return Finding{Accepted: true, Answered: true, Text: last.Text, Truncated: last.FinishReason == "length"}
 }

@@ -113,10 +113,13 @@ func (s *Server) serve(ws *websocket.Conn) {
 	ws.SetReadLimit(readLimit)
 	ctx, drop := context.WithCancel(s.ctx)
 	c := &conn{server: s, ws: ws, ctx: ctx, drop: drop, wake: make(chan struct{}, 1)}
-	s.mu.Lock()
-	s.conns[c] = true
-	delay := s.readyDelay
-	s.mu.Unlock()
+	delay, ok := s.welcome(c)
+	if !ok {
+		drop()
+		_ = ws.CloseNow()
+		return
+	}
+	defer s.running.Done()
 	var writer sync.WaitGroup
 	writer.Go(c.write)
 	if s.wait(ctx, delay) {
@@ -127,6 +130,19 @@ func (s *Server) serve(ws *websocket.Conn) {
 	_ = ws.CloseNow()
 	writer.Wait()
 	s.detach(c)
+}
+
+// welcome notes a client's connection, which Close waits for, and returns how
+// long its first frame takes; a closed server takes none.
+func (s *Server) welcome(c *conn) (time.Duration, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return 0, false
+	}
+	s.running.Add(1)
+	s.conns[c] = true
+	return s.readyDelay, true
 }
 
 // wait lets d pass and reports whether it did; a negative one never does.

@@ -100,3 +100,10 @@ func (s *Server) recover(live *session) {
 	}
 	s.execute(live, user, steps)
 }
+
+// SetGate puts the server behind its sign-in, or takes it away.
+func (s *Server) SetGate(gate bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gate = gate
+}

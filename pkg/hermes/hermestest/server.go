@@ -93,6 +93,7 @@ type Server struct {
 	running sync.WaitGroup
 
 	mu       sync.Mutex
+	closed   bool
 	profiles []Profile
 	durable
 	volatile
@@ -162,10 +163,19 @@ func (s *Server) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 // Close stops the server and waits for all that belongs to it.
 func (s *Server) Close() {
 	s.mu.Lock()
+	s.closed = true
 	s.dropAll()
 	s.mu.Unlock()
 	_ = s.http.Close()
 	s.running.Wait()
+}
+
+// spawn starts what Close waits for, unless the server is closed. The lock is
+// held.
+func (s *Server) spawn(f func()) {
+	if !s.closed {
+		s.running.Go(f)
+	}
 }
 
 // Restart ends the process and starts it again: what is not durable is gone,

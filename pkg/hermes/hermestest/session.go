@@ -104,7 +104,7 @@ func (s *Server) byStored(id string) *session {
 // reapLater ends a session that nobody came back to. The lock is held.
 func (s *Server) reapLater(live *session) {
 	volatile := s.epoch
-	s.running.Go(func() {
+	s.spawn(func() {
 		if !s.wait(s.ctx, orphanGrace) {
 			return
 		}

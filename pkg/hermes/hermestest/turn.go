@@ -76,7 +76,7 @@ func (s *Server) execute(live *session, user string, steps []Step) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	live.turn = &turn{user: user, cancel: cancel}
 	r := &run{s: s, live: live, turn: live.turn, ctx: ctx}
-	s.running.Go(func() { defer cancel(); r.execute(steps) })
+	s.spawn(func() { defer cancel(); r.execute(steps) })
 }
 
 // reference is what the server expands in a prompt.
@@ -117,6 +117,7 @@ func (r *run) do(f func()) bool {
 		return false // the process restarted
 	}
 	if r.ctx.Err() != nil {
+		r.s.storePartial(r.live.storedID, r.turn.text)
 		r.finish(object{"text": r.turn.text, "status": "interrupted", "usage": object{}}, "")
 		return false
 	}
@@ -140,6 +141,14 @@ func (r *run) finish(payload object, store string) {
 		text := strings.Join(live.queued, "\n\n")
 		live.queued = nil
 		s.start(live, text)
+	}
+}
+
+// storePartial stores what an interrupted turn had said, which has no reason why
+// it ended. The lock is held.
+func (s *Server) storePartial(storedID, text string) {
+	if text != "" {
+		s.add(s.stored[storedID], Message{Role: "assistant", Content: text})
 	}
 }
 

@@ -63,11 +63,6 @@ func inDialects(t *testing.T, f func(r *rig, dialect hermestest.Dialect), only .
 	}
 }
 
-// strict are the dialects that number events and ask by requests.
-func strict() []hermestest.Dialect {
-	return []hermestest.Dialect{hermestest.DialectNew, hermestest.DialectGated}
-}
-
 // marker returns the marker of a message.
 func (r *rig) marker(message string) hermes.Marker {
 	r.Helper()

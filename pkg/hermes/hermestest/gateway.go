@@ -59,7 +59,8 @@ type conn struct {
 	mu        sync.Mutex
 	queue     [][]byte
 	wake      chan struct{}
-	announced bool // guarded by the server's lock
+	last      frame // the call that is handled, for the reader alone
+	announced bool  // guarded by the server's lock
 }
 
 // upgrade takes a client's connection, if its credentials are good.
@@ -259,6 +260,7 @@ func (c *conn) read() {
 			c.server.answered(f)
 			continue
 		}
+		c.last = f
 		c.handle(f)
 	}
 }
@@ -285,7 +287,7 @@ func (c *conn) handle(f frame) {
 		Answer(-32601, "unknown method: "+f.Method)(c, f.ID)
 		return
 	}
-	if key := method.unknown(f.Params); key != "" && s.strict() {
+	if key := s.undeclared(f.Method, method, f.Params); key != "" && s.strict() {
 		Answer(4000, "unknown parameter: "+key)(c, f.ID)
 		return
 	}
@@ -320,10 +322,12 @@ func (m method) in(dialect Dialect) bool {
 	return len(m.dialects) == 0 || slices.Contains(m.dialects, dialect)
 }
 
-// unknown returns a parameter that the method does not declare, or "".
-func (m method) unknown(params object) string {
+// undeclared returns a parameter that a method does not declare, or "".
+func (s *Server) undeclared(name string, m method, params object) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for key := range params {
-		if !slices.Contains(m.keys, key) {
+		if !slices.Contains(m.keys, key) || s.forgotten[name+" "+key] {
 			return key
 		}
 	}

@@ -117,6 +117,24 @@ func Drop() Effect { return func(c *conn, _ json.RawMessage) { c.drop() } }
 // Mute never answers.
 func Mute() Effect { return func(*conn, json.RawMessage) {} }
 
+// HoldCall handles the call once a gate is opened, while others are handled.
+func HoldCall(gate *Gate) Effect {
+	return func(c *conn, id json.RawMessage) {
+		call := c.last
+		c.server.mu.Lock()
+		defer c.server.mu.Unlock()
+		c.server.spawn(func() {
+			close(gate.reached)
+			select {
+			case <-gate.open:
+				call.ID = id
+				c.handle(call)
+			case <-c.ctx.Done():
+			}
+		})
+	}
+}
+
 // Answer answers with an error.
 func Answer(code int, message string) Effect {
 	return func(c *conn, id json.RawMessage) {

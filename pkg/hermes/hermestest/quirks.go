@@ -15,6 +15,7 @@ type quirks struct {
 	loseQuestions bool
 	ringSize      int
 	recoveries    map[string][]Step
+	forgotten     map[string]bool
 }
 
 // SetSilent makes the server take every frame and answer none.
@@ -106,4 +107,13 @@ func (s *Server) SetGate(gate bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gate = gate
+}
+
+// Forget makes a method refuse parameters that it declares otherwise.
+func (s *Server) Forget(method string, keys ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range keys {
+		s.forgotten[method+" "+key] = true
+	}
 }

@@ -120,7 +120,7 @@ func New(t testing.TB, options ...Option) *Server {
 		s.version = "0.19.0"
 	}
 	s.durable = newDurable()
-	s.ringSize, s.recoveries = ringEvents, make(map[string][]Step)
+	s.ringSize, s.recoveries, s.forgotten = ringEvents, make(map[string][]Step), make(map[string]bool)
 	s.volatile = s.newVolatile()
 	s.http = &http.Server{Handler: s.routes(), BaseContext: func(net.Listener) context.Context { return ctx }} //nolint:gosec // a test's server
 	listener := s.listen(t)

@@ -74,6 +74,8 @@ func (s *session) open(ctx context.Context, request hermes.OpenRequest) error {
 	if request.Turn.IsZero() && result.busy() {
 		return &hermes.Error{Kind: hermes.KindBusy, Doing: doing, Text: "the session still executes another turn", Retryable: true}
 	}
+	s.restoreQuestions(result)
+	s.sort(result, false)
 	s.unpark()
 	return nil
 }

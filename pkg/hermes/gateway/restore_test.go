@@ -430,6 +430,24 @@ func TestW24_InterruptBeforeTheAcknowledgement(t *testing.T) {
 	})
 }
 
+// Ensures that a turn that is interrupted before it began, of which no event ever
+// tells, ends as interrupted (W24).
+func TestW24_InterruptBeforeTheAgentIsBuilt(t *testing.T) {
+	t.Parallel()
+	inDialects(t, func(r *rig, _ hermestest.Dialect) {
+		gate := hermestest.NewGate()
+		r.fake.Script(profile, hermestest.HoldOn(gate), hermestest.Vanish())
+		s := r.submit("x")
+		<-gate.Reached()
+		if err := s.Interrupt(r.Context()); err != nil {
+			r.Fatal(err)
+		}
+		if end, ok := r.end(s).(hermes.Interrupted); !ok {
+			r.Errorf("ended by %#v", end)
+		}
+	})
+}
+
 // Ensures that a failed interrupt is not taken for a stop.
 func TestInterrupt_Uncertain(t *testing.T) {
 	t.Parallel()

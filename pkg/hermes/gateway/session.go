@@ -57,6 +57,7 @@ type session struct {
 	stopping    bool          // an interrupt was asked for
 	idleNow     bool          // the session did not execute when it was looked at
 	foreignOver bool          // the turn before ours has ended
+	lookAgain   bool          // what was seen of the turn may change in a moment
 	failure     *hermes.Error // of an error event that may be the last one
 }
 
@@ -154,9 +155,7 @@ func (s *session) dropLink() {
 func (s *session) supervise(ctx context.Context) {
 	defer close(s.dead)
 	defer s.dropLink()
-	if s.pending() {
-		s.look(ctx)
-	}
+	s.settleLoop(ctx)
 	for ctx.Err() == nil {
 		l := s.current()
 		silence := time.NewTimer(s.client.timers.Silence)

@@ -16,9 +16,9 @@ func looks() []time.Duration {
 	return []time.Duration{0, 2 * time.Second, 6 * time.Second}
 }
 
-// foreignPause is how long a turn that is not ours is left alone before the
-// session is looked at again.
-const foreignPause = 5 * time.Second
+// againPause is how long a session is left alone that executes a turn that is not
+// ours, or is about to end one.
+const againPause = 5 * time.Second
 
 // reopen restores the connection and binds it to the session.
 func (s *session) reopen(ctx context.Context) error {
@@ -120,7 +120,7 @@ func (s *session) restoreQuestions(result opened) {
 func (s *session) sort(result opened, replayed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.idleNow = false
+	s.idleNow, s.lookAgain = false, false
 	if s.phase <= submitting || s.phase == over {
 		return
 	}
@@ -140,6 +140,7 @@ func (s *session) sort(result opened, replayed bool) {
 	case s.phase == executing:
 		s.phase = unknown // ours has ended, and another began
 	}
+	s.lookAgain = s.phase == unknown || result.Inflight == nil // a turn that ends has its state cleared first
 }
 
 // executes notes that our turn goes on, and replaces the preview unless its
@@ -218,20 +219,20 @@ func (s *session) pollApprovals(ctx context.Context, l *link, result opened) {
 	}
 }
 
-// settleLoop finds out what became of a turn that does not execute, and waits for
-// turns that are not ours.
+// settleLoop finds out what became of a turn that does not execute, and sees to it
+// that the session is looked at again while a turn that is not ours executes.
 func (s *session) settleLoop(ctx context.Context) {
 	s.mu.Lock()
-	settle, foreign := s.pendingLocked() && s.idleNow, s.phase == unknown && !s.idleNow
+	settle, again := s.pendingLocked() && s.idleNow, s.lookAgain
 	s.mu.Unlock()
 	if settle {
 		s.settle(ctx)
 		return
 	}
-	if foreign {
+	if again {
 		s.spawn(func(context.Context) {
 			select {
-			case <-time.After(foreignPause):
+			case <-time.After(againPause):
 				s.poke()
 			case <-s.ended:
 			}

@@ -128,7 +128,7 @@ func (s *session) progress(kind string, p payload) {
 		s.append(p.Text)
 	case "message.interim":
 		s.interim(p)
-	case "reasoning.delta", "thinking.delta":
+	case "reasoning.delta": // thinking.delta is a spinner, reasoning.available repeats the answer
 		s.queue.add(hermes.Reasoning{Text: p.Text})
 	case "tool.start", "tool.progress", "tool.complete":
 		s.tool(kind, p)

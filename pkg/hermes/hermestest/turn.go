@@ -99,7 +99,12 @@ const Canary = "CANARY-OF-THE-HOST"
 
 // execute runs the steps and ends the turn.
 func (r *run) execute(steps []Step) {
-	r.do(func() { r.s.event(r.live, "message.start", nil) })
+	r.do(func() {
+		r.s.event(r.live, "message.start", nil)
+		if r.s.dialect == Dialect019 {
+			r.s.event(r.live, "thinking.delta", object{"text": "( ͡° ͜ʖ ͡°) contemplating..."})
+		}
+	})
 	for _, step := range steps {
 		if !step(r) {
 			return
@@ -193,13 +198,17 @@ func Tool(id, name, summary string) Step {
 
 // Hold stops at a gate until it is opened or the turn is stopped.
 func Hold(gate *Gate) Step {
-	return func(r *run) bool {
-		close(gate.reached)
-		select {
-		case <-gate.open:
-		case <-r.ctx.Done():
-		}
-		return r.do(func() {})
+	return func(r *run) bool { r.hold(gate); return r.do(func() {}) }
+}
+
+// HoldOn is Hold for a turn that goes on to its next step though it is stopped.
+func HoldOn(gate *Gate) Step { return func(r *run) bool { r.hold(gate); return true } }
+
+func (r *run) hold(gate *Gate) {
+	close(gate.reached)
+	select {
+	case <-gate.open:
+	case <-r.ctx.Done():
 	}
 }
 
@@ -219,6 +228,7 @@ func Complete(text string) Step {
 			if text == "" {
 				text = r.turn.text
 			}
+			r.s.event(r.live, "reasoning.available", object{"text": text})
 			r.finish(object{"text": text, "status": "complete", "usage": usage()}, text)
 		})
 		return false
@@ -243,6 +253,19 @@ func Fail(message string, retryable bool) Step {
 func ErrorAlone(message string) Step {
 	return func(r *run) bool {
 		r.do(func() { r.s.event(r.live, "error", object{"message": message}); r.finish(nil, "") })
+		return false
+	}
+}
+
+// Vanish ends the turn without a word, as one that is interrupted before its
+// agent was built.
+func Vanish() Step {
+	return func(r *run) bool {
+		r.s.mu.Lock()
+		defer r.s.mu.Unlock()
+		if r.live.turn == r.turn {
+			r.live.turn = nil
+		}
 		return false
 	}
 }

@@ -120,18 +120,22 @@ func (c *Client) History(ctx context.Context, request hermes.HistoryRequest) (he
 }
 
 // historyForward reads all pages from the oldest entry on and returns the one
-// that was asked for as if they had been numbered from the newest.
+// that was asked for as if they had been numbered from the newest. It keeps no
+// more than that one and those behind it.
 func (c *Client) historyForward(ctx context.Context, request hermes.HistoryRequest) (hermes.Page, error) {
-	var all historyAnswer
+	var tail historyAnswer
+	total, keep := 0, (request.Page+1)*hermes.HistoryPage
 	for n := range hermes.HistoryPages {
 		answer, err := c.historyAt(ctx, request, n*hermes.HistoryPage)
 		if err != nil {
 			return hermes.Page{}, err
 		}
-		all.SessionID = answer.SessionID
-		all.Messages = append(all.Messages, answer.Messages...)
+		total += len(answer.Messages)
+		tail.SessionID = answer.SessionID
+		tail.Messages = append(tail.Messages, answer.Messages...)
+		tail.Messages = slices.Clone(tail.Messages[max(len(tail.Messages)-keep, 0):])
 		if len(answer.Messages) < hermes.HistoryPage {
-			return all.slice(request.Page), nil
+			return tail.slice(request.Page, total), nil
 		}
 	}
 	return hermes.Page{}, &hermes.Error{
@@ -139,12 +143,13 @@ func (c *Client) historyForward(ctx context.Context, request hermes.HistoryReque
 	}
 }
 
-// slice returns a page of a whole history, numbered from the newest entry.
-func (a historyAnswer) slice(n int) hermes.Page {
+// slice returns a page of the last entries of a history of total ones, numbered
+// from the newest.
+func (a historyAnswer) slice(n, total int) hermes.Page {
 	end := max(len(a.Messages)-n*hermes.HistoryPage, 0)
 	start := max(end-hermes.HistoryPage, 0)
 	a.Messages = a.Messages[start:end]
-	return a.page(start == 0, false)
+	return a.page((n+1)*hermes.HistoryPage >= total, false)
 }
 
 // historyAt reads one page of a session's messages.

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/newos4/relay/pkg/hermes"
@@ -20,11 +21,7 @@ func newScrubber(marker hermes.Marker) *scrubber { return &scrubber{marker: mark
 
 // feed takes the next piece and returns what may be shown.
 func (s *scrubber) feed(piece string) string {
-	text := s.held + piece
-	if s.marker != "" {
-		text = strings.ReplaceAll(text, s.marker, "")
-	}
-	text = strings.ReplaceAll(text, "@"+joiner, "@")
+	text := s.scrub(s.held + piece)
 	keep := max(overlap(text, s.marker), overlap(text, "@"+joiner))
 	s.held = text[len(text)-keep:]
 	return text[:len(text)-keep]
@@ -37,10 +34,21 @@ func (s *scrubber) rest() string {
 	return held
 }
 
-// scrub returns a whole text without markers and joiners.
+// scrub returns a whole text without markers and joiners, also without those that
+// only come to be when others are taken out. It takes time in proportion to the
+// text, whatever that is.
 func (s *scrubber) scrub(text string) string {
-	whole := scrubber{marker: s.marker}
-	return whole.feed(text) + whole.rest()
+	out := make([]byte, 0, len(text))
+	for i := range len(text) {
+		out = append(out, text[i])
+		switch {
+		case text[i] == ']' && s.marker != "" && bytes.HasSuffix(out, []byte(s.marker)):
+			out = out[:len(out)-len(s.marker)]
+		case text[i] == joiner[len(joiner)-1] && bytes.HasSuffix(out, []byte("@"+joiner)):
+			out = out[:len(out)-len(joiner)]
+		}
+	}
+	return string(out)
 }
 
 // overlap returns the length of the longest proper prefix of word with which text

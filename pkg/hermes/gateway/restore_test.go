@@ -124,13 +124,14 @@ func TestW09_DropsAmidTheStream(t *testing.T) {
 				t.Parallel()
 				inDialects(t, func(r *rig, _ hermestest.Dialect) {
 					r.fake.SetRing(ring)
-					gate := hermestest.NewGate()
-					steps := []hermestest.Step{hermestest.Delta("one "), hermestest.Cut(), hermestest.Delta("two "), hermestest.Delta("three "), hermestest.Hold(gate), hermestest.Delta("four"), hermestest.Complete("")}
+					gate, admitted := hermestest.NewGate(), hermestest.NewGate()
+					steps := []hermestest.Step{hermestest.Delta("one "), hermestest.Hold(admitted), hermestest.Cut(), hermestest.Delta("two "), hermestest.Delta("three "), hermestest.Hold(gate), hermestest.Delta("four"), hermestest.Complete("")}
 					if finishes {
 						go func() { <-gate.Reached(); gate.Open() }()
 					}
 					r.fake.Script(profile, steps...)
 					s := r.submit("x")
+					admitted.Open()
 					var events []hermes.Event
 					for event := range s.Events() {
 						events = append(events, event)

@@ -19,7 +19,7 @@ func TestW01_Turn(t *testing.T) {
 		r.fake.Script(profile, hermestest.Reasoning("hm"), hermestest.Delta("The "), hermestest.Interim("", true),
 			hermestest.Tool("t1", "read_file", "12 lines"), hermestest.Delta("plan."), hermestest.Complete("The plan."))
 		s := r.submit("Summarise.")
-		if s.State().RuntimeID == "" || s.State().StoredID == "" || !s.State().Running {
+		if s.State().RuntimeID == "" || s.State().StoredID == "" || s.State().Profile != profile {
 			r.Errorf("state %+v", s.State())
 		}
 		got := r.rest(s)

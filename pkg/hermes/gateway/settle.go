@@ -164,7 +164,7 @@ func (s *session) look(ctx context.Context) {
 	if s.failedAlone(ctx) {
 		return
 	}
-	l := s.current()
+	l, submitted := s.current(), s.pending()
 	result, err := s.resume(ctx, l, "look at the session")
 	if err != nil {
 		if codeOf(err) != 0 && s.pending() {
@@ -173,8 +173,8 @@ func (s *session) look(ctx context.Context) {
 		return // a lost connection is restored
 	}
 	s.adopt(result)
-	if !s.pending() {
-		return
+	if !submitted || !s.pending() {
+		return // what was seen may be from before the prompt was admitted
 	}
 	s.restoreQuestions(result)
 	s.pollApprovals(ctx, l, result)
@@ -246,23 +246,37 @@ func (s *session) pendingLocked() bool { return s.phase > submitting && s.phase 
 // settle reads the history of an idle session until it tells what became of the
 // turn (hermes-upstream section 3.11). It submits nothing, ever.
 func (s *session) settle(ctx context.Context) {
-	var last error
-	for _, pause := range looks() {
-		if pause > 0 && !sleep(ctx, pause) {
-			return
-		}
-		if !s.pending() {
+	var failed error
+	for n, pause := range looks() {
+		if pause > 0 && !sleep(ctx, pause) || !s.pending() {
 			return
 		}
 		found, err := s.search(ctx)
-		last = err
-		if err == nil && s.conclude(found, pause == looks()[len(looks())-1]) {
+		failed = err
+		last := n == len(looks())-1
+		if err == nil && last && !found.Answered && s.executesAfterAll(ctx) {
+			return
+		}
+		if err == nil && s.conclude(found, last) {
 			return
 		}
 	}
 	if ctx.Err() == nil {
-		s.finish(hermes.Lost{Err: s.whyLost(last)})
+		s.finish(hermes.Lost{Err: s.whyLost(failed)})
 	}
+}
+
+// executesAfterAll looks at the session once more before a turn is given up, and
+// reports whether it executes now, as one may that was admitted meanwhile.
+func (s *session) executesAfterAll(ctx context.Context) bool {
+	result, err := s.resume(ctx, s.current(), "look at the session")
+	if err != nil || !result.busy() {
+		return false
+	}
+	s.adopt(result)
+	s.sort(result, s.turnIs(executing))
+	s.poke()
+	return true
 }
 
 // whyLost returns why nothing is known of the turn.
@@ -281,6 +295,8 @@ func (s *session) conclude(found hermes.Finding, last bool) bool {
 	switch {
 	case found.Answered:
 		s.finishLocked(hermes.Completed{Text: s.scrub.scrub(found.Text), Truncated: found.Truncated})
+	case s.failure != nil:
+		s.finishLocked(hermes.Failed{Err: s.failure})
 	case found.Partial && (last || s.stopping):
 		s.finishLocked(hermes.Interrupted{Text: s.scrub.scrub(found.Text)})
 	case found.Accepted && (last || s.stopping):

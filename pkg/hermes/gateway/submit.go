@@ -121,6 +121,9 @@ func (s *session) admitted(status string) {
 	if status == "queued" {
 		s.phase = behind
 	}
+	if s.failure != nil {
+		s.poke() // it failed before it was acknowledged
+	}
 	if s.stopping {
 		s.spawnLocked(func(ctx context.Context) { _ = s.interrupt(ctx) })
 	}

@@ -75,6 +75,12 @@ func TestTurn_ErrorAlone(t *testing.T) {
 		if !ok || failed.Err.Text != "agent init failed" {
 			r.Errorf("got %+v", failed)
 		}
+		r.fake.Script(profile, hermestest.ErrorAlone("agent init failed"))
+		r.fake.Inject(hermestest.After("prompt.submit", hermestest.Late(time.Second, map[string]any{"status": "streaming"})))
+		failed, ok = r.end(r.submit("it fails before it is acknowledged")).(hermes.Failed)
+		if !ok || failed.Err.Text != "agent init failed" {
+			r.Errorf("got %+v", failed)
+		}
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Call is one received JSON-RPC call, or the answer to a server request, whose
@@ -145,6 +146,19 @@ func Answer(code int, message string) Effect {
 // Result answers with a result.
 func Result(result any) Effect {
 	return func(c *conn, id json.RawMessage) { c.send(object{"jsonrpc": "2.0", "id": id, "result": result}) }
+}
+
+// Late answers with a result after d, while other calls are handled.
+func Late(d time.Duration, result any) Effect {
+	return func(c *conn, id json.RawMessage) {
+		c.server.mu.Lock()
+		defer c.server.mu.Unlock()
+		c.server.spawn(func() {
+			if c.server.wait(c.ctx, d) {
+				Result(result)(c, id)
+			}
+		})
+	}
 }
 
 // Inject adds faults; each happens once, in the order of their methods' calls.

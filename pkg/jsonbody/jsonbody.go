@@ -96,11 +96,20 @@ func Decode(body []byte, into any) error {
 	if jsontext.Value(body).Kind() != jsontext.KindBeginObject {
 		return Violations{{"body", expected(reflect.Struct)}}
 	}
-	err := json.Unmarshal(body, into, json.RejectUnknownMembers(true))
+	err := json.Unmarshal(body, into, json.RejectUnknownMembers(true), json.WithUnmarshalers(json.UnmarshalFromFunc(refuseNullText)))
 	if err == nil {
 		return nil
 	}
 	return Violations{violationOf(err)}
+}
+
+// refuseNullText keeps a null inside a list or an object from being read as an
+// empty text.
+func refuseNullText(d *jsontext.Decoder, _ *string) error {
+	if d.PeekKind() == jsontext.KindNull {
+		return errNull
+	}
+	return errors.ErrUnsupported // the usual way
 }
 
 func isBlank(body []byte) bool { return len(strings.Trim(string(body), " \t\r\n")) == 0 }

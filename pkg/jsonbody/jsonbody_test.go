@@ -70,6 +70,8 @@ func TestDecode_Violations(t *testing.T) {
 		`{"ids":"x"}`:                    "ids: 须为数组",
 		`{"ids":[1]}`:                    "ids.0: 须为字符串",
 		`{"roles":[]}`:                   "roles: 须为对象",
+		`{"ids":["x",null]}`:             "ids.1: 不能为 null",
+		`{"roles":{"a":{"name":null}}}`:  "roles.a.name: 不能为 null",
 		`{"roles":{"a":{"name":1}}}`:     "roles.a.name: 须为字符串",
 		`{"roles":{"a":{"other":1}}}`:    "roles.a.other: 不支持的字段",
 		`{"nodeId":"x"}`:                 "nodeId: 不支持的字段",

@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -143,8 +144,14 @@ func (c *client) try(r *http.Request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	defer func() { _ = response.Body.Close() }()
-	a := answer{TB: c.TB, what: r.Method + " " + r.URL.RequestURI(), status: response.StatusCode, header: response.Header}
+	return c.read(r, response)
+}
+
+// read reads the answer to a request and holds it to the description.
+func (c *client) read(r *http.Request, response *http.Response) (a answer, err error) {
+	c.Helper()
+	defer func() { err = errors.Join(err, response.Body.Close()) }()
+	a = answer{TB: c.TB, what: r.Method + " " + r.URL.RequestURI(), status: response.StatusCode, header: response.Header}
 	if a.body, err = io.ReadAll(response.Body); err != nil {
 		return a, err
 	}

@@ -6,9 +6,10 @@ import (
 	"net/http"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/newos4/relay/pkg/account"
 )
@@ -93,20 +94,27 @@ func TestEvents_Wait(t *testing.T) {
 }
 
 // waiting starts requests that wait for events, and returns once the server holds
-// all of them.
-func (f *fixture) waiting(clients []*client, cursor int64, got func(answer)) (finish func()) {
+// all of them. Each answer is handed over with the time at which it came.
+func (f *fixture) waiting(n int, c *client, cursor int64, got func(answer, time.Time)) (finish func()) {
 	f.Helper()
 	var running sync.WaitGroup
-	for _, c := range clients {
+	for range n {
 		running.Go(func() {
-			a, err := c.try(c.request(http.MethodGet, fmt.Sprintf("/events?after=%d&wait=25", cursor), nil))
+			r := c.request(http.MethodGet, fmt.Sprintf("/events?after=%d&wait=25", cursor), nil)
+			response, err := c.http.Do(r)
+			came := time.Now()
+			if err != nil {
+				f.Error(err)
+				return
+			}
+			a, err := c.read(r, response)
 			if err != nil {
 				f.Error(err)
 			}
-			got(a)
+			got(a, came)
 		})
 	}
-	f.untilHeld(len(clients))
+	f.untilHeld(n)
 	return running.Wait
 }
 
@@ -119,36 +127,57 @@ func (f *fixture) untilHeld(n int) {
 }
 
 // Ensures that a hundred clients that wait learn of an event within 50 ms of its
-// commit, and that nobody else does.
+// commit, and cost nothing while they wait. A machine that is busy with other
+// things gets five tries.
 func TestEvents_HundredWaiters(t *testing.T) {
+	const waiters, bound = 100, 50 * time.Millisecond * slack
 	f := newFixture(t)
-	first := f.as("ann")
-	agent := first.agent("a")
-	cursor := first.cursor()
-	clients := make([]*client, 100)
-	for i := range clients {
-		clients[i] = first
-	}
-	var latest atomic.Int64
-	finish := f.waiting(clients, cursor, func(a answer) {
-		if a.status != http.StatusOK || len(a.json["events"].([]any)) == 0 {
-			t.Errorf("the answer is %d %s", a.status, a.body)
+	c := f.as("ann")
+	owner, agent := string(f.idOf("ann")), c.agent("a")
+	var delay, idle time.Duration
+	for range 5 {
+		delay, idle = c.wakeAll(waiters, owner, agent)
+		t.Logf("the last of %d waiters knew %v after the commit; 100 ms of waiting took %v of processor time", waiters, delay, idle)
+		if delay <= bound && idle <= 20*time.Millisecond*slack {
+			return
 		}
-		for now := time.Now().UnixNano(); ; {
-			old := latest.Load()
-			if old >= now || latest.CompareAndSwap(old, now) {
-				return
-			}
+	}
+	t.Errorf("the last of %d waiters knew after %v, and 100 ms of waiting took %v of processor time", waiters, delay, idle)
+}
+
+// wakeAll lets requests wait, and returns how long after a commit the last one was
+// answered, and how much processor time 100 ms of waiting took.
+func (c *client) wakeAll(waiters int, owner, agent string) (delay, idle time.Duration) {
+	c.Helper()
+	var mu sync.Mutex
+	var latest time.Time
+	finish := c.waiting(waiters, c, c.cursor(), func(a answer, came time.Time) {
+		if a.status != http.StatusOK || len(a.list("events")) == 0 {
+			c.Errorf("the answer is %d %s", a.status, a.body)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if came.After(latest) {
+			latest = came
 		}
 	})
-	first.patch("/agents/"+agent, obj{"name": "b"}).want(http.StatusOK)
+	idle = cpuTime(c)
+	<-time.After(100 * time.Millisecond) // a stretch in which nothing is to happen
+	idle = cpuTime(c) - idle
+	c.rename(owner, agent)
 	committed := time.Now()
 	finish()
-	took := time.Duration(latest.Load() - committed.UnixNano())
-	t.Logf("the last of 100 waiters knew %v after the write was answered", took)
-	if took > 50*time.Millisecond*slack {
-		t.Errorf("the last of 100 waiters knew after %v", took)
+	return latest.Sub(committed), idle
+}
+
+// cpuTime returns how long the process has computed.
+func cpuTime(t testing.TB) time.Duration {
+	t.Helper()
+	var usage unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
+		t.Fatal(err)
 	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // Ensures that a server that stops answers those who wait, with nothing.
@@ -158,7 +187,7 @@ func TestEvents_StopEndsWaiting(t *testing.T) {
 	c := f.as("ann")
 	c.agent("a")
 	cursor := c.cursor()
-	finish := f.waiting([]*client{c, c}, cursor, func(a answer) {
+	finish := f.waiting(2, c, cursor, func(a answer, _ time.Time) {
 		if a.status != http.StatusOK || len(a.list("events")) != 0 || a.num("cursor") != cursor {
 			t.Errorf("the answer is %d %s", a.status, a.body)
 		}
@@ -175,7 +204,7 @@ func TestEvents_DisabledWhileWaiting(t *testing.T) {
 	c := f.as("bob")
 	agent := c.agent("a")
 	cursor := c.cursor()
-	finish := f.waiting([]*client{c}, cursor, func(a answer) { a.want(http.StatusUnauthorized, "authentication_required") })
+	finish := f.waiting(1, c, cursor, func(a answer, _ time.Time) { a.want(http.StatusUnauthorized, "authentication_required") })
 	users, err := f.accounts.List(context.Background())
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ func main() {
 	os.Exit(daemon.Main(context.Background(), daemon.Env{
 		Args:    os.Args[1:],
 		Environ: os.Environ(),
+		Stdin:   os.Stdin,
 		Stdout:  os.Stdout,
 		Stderr:  os.Stderr,
 	}))

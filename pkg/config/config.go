@@ -31,8 +31,21 @@ type Config struct {
 	Retention Retention
 	Watch     Watch
 	Agent     Agent
+	Workspace Workspace
 	Admin     Admin
 	Log       Log
+}
+
+// Workspace configures the workspace.
+type Workspace struct {
+	Enabled       bool
+	DataDir       string
+	AllowedHosts  []string
+	SecureCookies bool
+	UserQuota     int // bytes
+	TotalQuota    int // bytes
+	Voice         bool
+	ShareVoiceKey bool
 }
 
 // Admin says where the operator's side is served.
@@ -164,6 +177,15 @@ func (c *Config) StatePath(name string) string {
 		return filepath.Join(c.Root, "state", name)
 	}
 	return filepath.Join(c.StateDir, name)
+}
+
+// WorkspaceDir returns the workspace's data directory, which by default lies in
+// the root.
+func (c *Config) WorkspaceDir() string {
+	if c.Workspace.DataDir == "" {
+		return filepath.Join(c.Root, "workspace")
+	}
+	return c.Workspace.DataDir
 }
 
 // Dialable returns where a program of this host reaches a server that listens on

@@ -47,6 +47,9 @@ func TestLoad_DefaultsAreTheContracts(t *testing.T) {
 	if got, want := c.StatePath("x"), "/var/lib/relayd/state/x"; got != want {
 		t.Errorf("StatePath = %q, want %q", got, want)
 	}
+	if got, want := c.WorkspaceDir(), "/var/lib/relayd/workspace"; got != want {
+		t.Errorf("WorkspaceDir = %q, want %q", got, want)
+	}
 }
 
 // samples has a value for every key that differs from its default, and how it
@@ -65,6 +68,8 @@ func samples() map[string]string {
 		"agent.budget.tokens_per_hour": "4", "agent.budget.tokens_per_day": "5", "agent.budget.agent_turns": "7", "agent.budget.retries": "8",
 		"agent.openai.base_url": "http://127.0.0.1:1/v1", "agent.openai.model": "m:1", "agent.openai.key_file": "/srv/key",
 		"agent.hermes.base_url": "https://h.example/v1", "agent.hermes.key_file": "credential:hermes", "agent.command.argv": `/bin/x,-a,one\,two`,
+		"workspace.enabled": "true", "workspace.data_dir": "/srv/ws", "workspace.allowed_hosts": "a.example,b.example:81",
+		"workspace.secure_cookies": "true", "workspace.user_quota": "1", "workspace.total_quota": "0", "workspace.voice": "false", "workspace.share_voice_key": "false",
 		"admin.listen": "[::1]:8", "log.level": "debug", "log.format": "json",
 	}
 }

@@ -142,6 +142,23 @@ func (c *Config) Options() []Option {
 		{Key: "agent.command.argv", Reloads: true, Default: "", IsList: true, value: wordsValue{&c.Agent.Command.Argv},
 			Doc: "The program that writes answers, and its arguments. No shell reads them."},
 
+		{Key: "workspace.enabled", Default: "false", value: boolValue{&c.Workspace.Enabled},
+			Doc: "Whether the workspace is served beside the chat: signed-in people who talk to Hermes agents, alone and in groups, below /api/app on the same address. Until the first account exists, whoever reaches a private address of relayd may set it up; relayd user add does it before."},
+		{Key: "workspace.data_dir", Default: "", value: pathValue{&c.Workspace.DataDir, true},
+			Doc: "Where the workspace keeps its database, its keys and its files. Nobody else may read it. Empty means <root>/workspace."},
+		{Key: "workspace.allowed_hosts", Default: "", IsList: true, value: wordsValue{&c.Workspace.AllowedHosts},
+			Doc: "Hosts, with or without a port, under which the workspace is reached besides loopback and private addresses, such as chat.example. Requests for any other host are refused."},
+		{Key: "workspace.secure_cookies", Default: "false", value: boolValue{&c.Workspace.SecureCookies},
+			Doc: "Whether browsers send the workspace's cookies over TLS alone, also where relayd does not see that a front end speaks TLS."},
+		{Key: "workspace.user_quota", Default: "2147483648", value: intValue{&c.Workspace.UserQuota, 0, 1 << 50},
+			Doc: "How many bytes the files of one user may have; 0 means any number."},
+		{Key: "workspace.total_quota", Default: "10737418240", value: intValue{&c.Workspace.TotalQuota, 0, 1 << 50},
+			Doc: "How many bytes the files of all users may have; 0 means any number."},
+		{Key: "workspace.voice", Default: "true", value: boolValue{&c.Workspace.Voice},
+			Doc: "Whether the settings of voices, text-to-speech and speech-to-text are served."},
+		{Key: "workspace.share_voice_key", Default: "true", value: boolValue{&c.Workspace.ShareVoiceKey},
+			Doc: "Whether every signed-in user is told the key of the duplex voices, which clients need that talk to the provider themselves."},
+
 		{Key: "admin.listen", Default: "127.0.0.1:8641", value: addressValue{&c.Admin.Listen, true},
 			Doc: "The address and port of the operator's side: /healthz, /readyz and /metrics. It asks nobody who he is, so keep it to this host. Empty serves none."},
 
@@ -191,6 +208,9 @@ func quoteItem(s string) string {
 // quoteYAML quotes what would be read as something else if it stood alone.
 func quoteYAML(s string) string {
 	if n, err := strconv.Atoi(s); err == nil && strconv.Itoa(n) == s {
+		return s
+	}
+	if s == "true" || s == "false" {
 		return s
 	}
 	quoted, err := yaml.Marshal(s)

@@ -33,6 +33,19 @@ func (v intValue) Set(s string) error {
 
 func (v intValue) String() string { return strconv.Itoa(*v.p) }
 
+type boolValue struct{ p *bool }
+
+func (v boolValue) Set(s string) error {
+	switch s {
+	case "true", "false":
+		*v.p = s == "true"
+		return nil
+	}
+	return errors.New("is neither true nor false")
+}
+
+func (v boolValue) String() string { return strconv.FormatBool(*v.p) }
+
 type durationValue struct {
 	p        *time.Duration
 	min, max time.Duration

@@ -209,7 +209,7 @@ func readKey(file string) (string, error) {
 // closedPaths are what the agent must never read, in whatever root it lies. A key
 // that is a credential has no path, but lies in the directory of all credentials.
 func closedPaths(cfg *config.Config, configFile string, threads string) []string {
-	paths := []string{filepath.Dir(threads), filepath.Dir(cfg.StatePath("x"))}
+	paths := []string{filepath.Dir(threads), filepath.Dir(cfg.StatePath("x")), cfg.WorkspaceDir()}
 	// A relative path would not be recognised beneath a readable root. Where it
 	// cannot be made absolute no file could be read by it either.
 	if absolute, err := filepath.Abs(configFile); err == nil {

@@ -26,6 +26,7 @@ import (
 type Env struct {
 	Args    []string // without the program's name
 	Environ []string
+	Stdin   io.Reader
 	Stdout  io.Writer
 	Stderr  io.Writer
 }
@@ -89,7 +90,7 @@ Exit codes: 0 done, 1 failed, 2 usage or configuration.`,
 	flags := newConfigFlags(root.PersistentFlags())
 	completeFlags(root)
 	root.AddCommand(newServeCommand(env, flags), newCheckCommand(env, flags), newHealthcheckCommand(env, flags),
-		newConfigCommand(env, flags), newAgentCommand(env, flags))
+		newConfigCommand(env, flags), newAgentCommand(env, flags), newUserCommand(env, flags), newWorkspaceCommand(env, flags))
 	return root
 }
 

@@ -32,6 +32,7 @@ type Server struct {
 	limiter    *ratelimit.Limiter
 	api        *chatapi.API
 	site       *webui.Site
+	workspace  *workspaceSide // nil without one
 	frontend   *frontend
 	admin      *frontend // nil without one
 	windows    windowFile
@@ -78,7 +79,7 @@ func NewServer(ctx context.Context, opts Options) (*Server, error) {
 		err = errors.Join(err, opts.Listener.Close())
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.store.Close())
+		return nil, errors.Join(err, s.workspace.close(), s.store.Close())
 	}
 	settings := s.agentSettings(ctx, s.cfg)
 	s.backend = settings.Backend
@@ -132,7 +133,9 @@ func (s *Server) listen(ctx context.Context, handed net.Listener) error {
 			return err
 		}
 	}
-	s.frontend = newFrontend(handed, s.cfg.HTTP, s.site, s.log)
+	if err := s.listenForBrowsers(ctx, handed); err != nil {
+		return errors.Join(err, handed.Close())
+	}
 	if s.cfg.Admin.Listen == "" {
 		return nil
 	}
@@ -149,6 +152,20 @@ func (s *Server) listen(ctx context.Context, handed net.Listener) error {
 	if !isPrivate {
 		s.log.Warn("the operator's side can be reached from other hosts, and asks nobody who he is", "address", listener.Addr().String())
 	}
+	return nil
+}
+
+// listenForBrowsers serves the chat, and the workspace beside it if there is one.
+func (s *Server) listenForBrowsers(ctx context.Context, listener net.Listener) error {
+	if !s.cfg.Workspace.Enabled {
+		s.frontend = newFrontend(listener, s.cfg.HTTP, s.site, s.log)
+		return nil
+	}
+	var err error
+	if s.workspace, err = openWorkspace(ctx, s.cfg, listener.Addr(), s.log); err != nil {
+		return err
+	}
+	s.frontend = newFrontend(listener, s.cfg.HTTP, s.workspace.beside(s.site), s.log)
 	return nil
 }
 
@@ -201,7 +218,7 @@ func (s *Server) Run(ctx context.Context) error {
 	stop()
 	running.Wait()
 	s.saveWindows()
-	return errors.Join(err, s.store.Close())
+	return errors.Join(err, s.workspace.close(), s.store.Close())
 }
 
 // start begins all that works beside the requests.
@@ -214,6 +231,9 @@ func (s *Server) start(ctx context.Context, running *sync.WaitGroup) {
 	running.Go(func() { s.health.run(ctx) })
 	running.Go(func() { s.supervisor.run(ctx, s.feed.Ready(), s.Addr().String()) })
 	running.Go(func() { s.reloadOn(ctx, s.reloads) })
+	if s.workspace != nil {
+		running.Go(func() { s.workspace.run(ctx) })
+	}
 	if s.backend != nil {
 		running.Go(func() { probe(ctx, s.backend, s.log) })
 	}
@@ -241,6 +261,9 @@ func (s *Server) serve(ctx context.Context, running *sync.WaitGroup) error {
 		s.log.Info("stopping", "reason", context.Cause(ctx).Error())
 	}
 	s.supervisor.stopping()
+	if s.workspace != nil {
+		s.workspace.api.Stop() // requests that wait for events would hold up the stop
+	}
 	for _, side := range sides {
 		side.stop()
 	}

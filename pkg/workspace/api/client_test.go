@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/newos4/relay/pkg/account"
 )
@@ -140,29 +141,31 @@ func (c *client) request(method, path string, body io.Reader) *http.Request {
 // any goroutine.
 func (c *client) try(r *http.Request) (answer, error) {
 	c.Helper()
-	response, err := c.http.Do(r)
-	if err != nil {
-		return answer{}, err
-	}
-	return c.read(r, response)
+	a, _, err := c.timed(r)
+	return a, err
 }
 
-// read reads the answer to a request and holds it to the description.
-func (c *client) read(r *http.Request, response *http.Response) (a answer, err error) {
+// timed is try, and returns when the answer came.
+func (c *client) timed(r *http.Request) (a answer, came time.Time, err error) {
 	c.Helper()
+	response, err := c.http.Do(r)
+	if err != nil {
+		return answer{}, came, err
+	}
+	came = time.Now()
 	defer func() { err = errors.Join(err, response.Body.Close()) }()
 	a = answer{TB: c.TB, what: r.Method + " " + r.URL.RequestURI(), status: response.StatusCode, header: response.Header}
 	if a.body, err = io.ReadAll(response.Body); err != nil {
-		return a, err
+		return a, came, err
 	}
 	if strings.HasPrefix(a.header.Get("Content-Type"), "application/json") && r.Method != http.MethodHead {
 		decoder := json.NewDecoder(bytes.NewReader(a.body))
 		decoder.UseNumber()
 		if err := decoder.Decode(&a.json); err != nil {
-			return a, fmt.Errorf("%s answers no object: %w: %.200s", a.what, err, a.body)
+			return a, came, fmt.Errorf("%s answers no object: %w: %.200s", a.what, err, a.body)
 		}
 	}
-	return a, c.schema.check(r, a)
+	return a, came, c.schema.check(r, a)
 }
 
 func (c *client) send(r *http.Request) answer {

@@ -101,15 +101,10 @@ func (f *fixture) waiting(n int, c *client, cursor int64, got func(answer, time.
 	for range n {
 		running.Go(func() {
 			r := c.request(http.MethodGet, fmt.Sprintf("/events?after=%d&wait=25", cursor), nil)
-			response, err := c.http.Do(r)
-			came := time.Now()
+			a, came, err := c.timed(r)
 			if err != nil {
 				f.Error(err)
 				return
-			}
-			a, err := c.read(r, response)
-			if err != nil {
-				f.Error(err)
 			}
 			got(a, came)
 		})

@@ -14,21 +14,7 @@ func (s *Store) SaveBinding(ctx context.Context, owner workspace.OwnerID, b work
 		if err := exists(t.view, owner, b.ConversationID); err != nil {
 			return err
 		}
-		aliases, err := encode(b.Aliases)
-		if err != nil {
-			return err
-		}
-		_, err = t.exec(`INSERT INTO binding (owner, conversation_id, agent_id, node_id, profile, stored_id, runtime_id, aliases,
-			run_id, task_id, message_id, context_seq) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-			ON CONFLICT (owner, conversation_id, agent_id) DO UPDATE SET node_id = excluded.node_id, profile = excluded.profile,
-			stored_id = excluded.stored_id, runtime_id = excluded.runtime_id, aliases = excluded.aliases, run_id = excluded.run_id,
-			task_id = excluded.task_id, message_id = excluded.message_id, context_seq = excluded.context_seq`,
-			owner, b.ConversationID, b.AgentID, b.NodeID, b.Profile, b.StoredID, b.RuntimeID, aliases,
-			b.RunID, b.TaskID, b.MessageID, b.ContextSeq)
-		if err != nil {
-			return err
-		}
-		return t.protect(b)
+		return t.saveBinding(b)
 	})
 }
 

@@ -57,7 +57,10 @@ func (s *Store) Responded(ctx context.Context, owner workspace.OwnerID, id works
 			return nil // its task ended meanwhile
 		}
 		i = change(i)
-		return t.saveInteraction(i)
+		if err := t.saveInteraction(i); err != nil || !i.Resolved {
+			return err
+		}
+		return t.answered(i)
 	})
 	return i, err
 }

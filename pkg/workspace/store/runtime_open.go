@@ -126,3 +126,16 @@ func (s *Store) PlanRun(ctx context.Context, owner workspace.OwnerID, id workspa
 		return t.saveActivity(&c)
 	})
 }
+
+// Reply returns a task as it is now, with the row that it writes, or one without
+// an id.
+func (s *Store) Reply(ctx context.Context, owner workspace.OwnerID, id workspace.TaskID) (task workspace.Task, row workspace.Message, err error) {
+	err = s.read(ctx, "reading a task and its reply", func(v view) error {
+		if task, err = found(one(v, scanTask, `SELECT `+taskColumns+` FROM task WHERE owner = ? AND id = ?`, owner, id)); err != nil {
+			return err
+		}
+		row, _, err = maybe(one(v, scanMessage, `SELECT `+messageColumns+` FROM message WHERE owner = ? AND id = ?`, owner, task.CurrentMessageID))
+		return err
+	})
+	return task, row, err
+}

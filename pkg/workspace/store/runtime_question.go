@@ -62,16 +62,17 @@ func (ch *change) addQuestion(q Question) (bool, error) {
 	return true, ch.changed(workspace.InteractionChanged(i))
 }
 
-// CloseQuestion stores that a question of a task is no longer open upstream. An
-// answer that is on its way is not decided here.
-func (s *Store) CloseQuestion(ctx context.Context, ref Ref, upstreamID string) error {
+// CloseQuestion stores that a question of a task is no longer open upstream.
+// Answered says that it was closed by its answer: one that is being sent here is
+// then for [Store.Responded] to decide about.
+func (s *Store) CloseQuestion(ctx context.Context, ref Ref, upstreamID string, answered bool) error {
 	return s.change(ctx, ref, "closing a question", func(ch *change) error {
 		open, err := ch.openQuestions()
 		if err != nil {
 			return err
 		}
 		for _, i := range open {
-			if i.Origin.UpstreamRequestID != upstreamID || i.ResponseState == workspace.ResponseSending {
+			if i.Origin.UpstreamRequestID != upstreamID || answered && i.ResponseState == workspace.ResponseSending {
 				continue
 			}
 			if err := ch.saveInteraction(i.Close()); err != nil {

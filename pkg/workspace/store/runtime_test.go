@@ -303,7 +303,7 @@ func TestAsk(t *testing.T) {
 	if task := g.task(a.ID); task.Status != workspace.TaskWaiting || !task.HadInteraction {
 		t.Errorf("after the first answer: %+v", task)
 	}
-	g.must(g.s.CloseQuestion(t.Context(), ref, "q2"))
+	g.must(g.s.CloseQuestion(t.Context(), ref, "q2", true))
 	if task := g.task(a.ID); task.Status != workspace.TaskRunning {
 		t.Errorf("after the last: %s", task.Status)
 	}

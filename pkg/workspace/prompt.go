@@ -12,8 +12,9 @@ type Material struct {
 	Run          Run
 	Conversation Conversation
 	Agent        Agent
-	// Members are the conversation's, with their present names.
-	Members map[AgentID]Agent
+	// Agents are the conversation's members and those of the batch, with their
+	// present names.
+	Agents map[AgentID]Agent
 	// Request is the run's user message.
 	Request Message
 	// Batch are the tasks that a review judges; it is empty in other tasks.
@@ -53,7 +54,7 @@ func (m Material) roles() string {
 		if !ok {
 			continue
 		}
-		line := m.Members[id].Name + "：" + role.Name
+		line := m.Agents[id].Name + "：" + role.Name
 		if role.Description != "" {
 			line += "；" + role.Description
 		}
@@ -68,7 +69,7 @@ func (m Material) roles() string {
 func (m Material) group() string {
 	lines := []string{"【群聊】" + m.Conversation.Name, "成员："}
 	for _, id := range m.Conversation.MemberIDs {
-		line := fmt.Sprintf("- @%s（%s）", m.Members[id].Name, id)
+		line := fmt.Sprintf("- @%s（%s）", m.Agents[id].Name, id)
 		if id == m.Conversation.AdministratorID {
 			line += " 管理员"
 		}
@@ -113,8 +114,8 @@ func (m Material) duty() string {
 func (m Material) named() string {
 	names := []string{}
 	for _, id := range m.Run.MentionIDs {
-		if member, ok := m.Members[id]; ok {
-			names = append(names, "@"+member.Name)
+		if m.Conversation.HasMember(id) {
+			names = append(names, "@"+m.Agents[id].Name)
 		}
 	}
 	if len(names) == 0 {
@@ -138,29 +139,13 @@ func (m Material) outcomes() string {
 	}
 	lines := []string{"【本批结果】"}
 	for _, t := range m.Batch {
-		line := "- " + m.nameOf(t) + "：" + outcomeStates[t.Status]
+		line := "- " + m.Agents[t.AgentID].Name + "：" + outcomeStates[t.Status]
 		if t.Error != "" {
 			line += "（" + t.Error + "）"
 		}
 		lines = append(lines, line)
 	}
 	return strings.Join(append(lines, "请复核以上结果并给出结论。"), "\n")
-}
-
-// nameOf returns the name of a task's agent: its present one, or for somebody who
-// left the one that the task started with.
-func (m Material) nameOf(t Task) string {
-	if member, ok := m.Members[t.AgentID]; ok {
-		return member.Name
-	}
-	if t.Launch != nil {
-		for _, entry := range t.Launch.Roster {
-			if entry.ID == t.AgentID {
-				return entry.Name
-			}
-		}
-	}
-	return string(t.AgentID)
 }
 
 func (m Material) conversation() string {

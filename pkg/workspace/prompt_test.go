@@ -19,7 +19,7 @@ func material(t *testing.T) workspace.Material {
 	c.Instructions = "group rules"
 	c.MemberRoles = map[workspace.AgentID]workspace.Role{c.MemberIDs[1]: {Name: "tester", Description: "tests it"}}
 	return workspace.Material{
-		Conversation: c, Members: agents, Agent: agents[c.MemberIDs[1]],
+		Conversation: c, Agents: agents, Agent: agents[c.MemberIDs[1]],
 		Task:       workspace.Task{AgentID: c.MemberIDs[1], ReplyMode: workspace.ReplyMentioned},
 		Transcript: workspace.Transcript{Messages: []workspace.Message{{Role: workspace.RoleUser, Content: "please", Status: workspace.MessageComplete}}},
 	}
@@ -81,9 +81,10 @@ func TestPrompt_Duty(t *testing.T) {
 func TestPrompt_Review(t *testing.T) {
 	t.Parallel()
 	m := material(t)
+	m.Agents["left"] = workspace.Agent{Name: "Lea"}
 	m.Batch = []workspace.Task{
 		{AgentID: m.Conversation.MemberIDs[1], Status: workspace.TaskComplete},
-		{AgentID: "left", Status: workspace.TaskFailed, Error: "no server", Launch: &workspace.Launch{Roster: []workspace.RosterEntry{{ID: "left", Name: "Lea"}}}},
+		{AgentID: "left", Status: workspace.TaskFailed, Error: "no server"},
 	}
 	if p := m.Prompt(); !strings.Contains(p, "- B：已完成\n- Lea：失败（no server）") {
 		t.Errorf("the prompt is\n%s", p)

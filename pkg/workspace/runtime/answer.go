@@ -25,13 +25,13 @@ func (e *execution) ask(ctx context.Context, q hermes.Question) bool {
 	if q.Kind == hermes.Clarification {
 		stored.Kind = workspace.Clarification
 	}
-	e.mu.Lock()
-	e.questions[q.ID] = q
-	e.mu.Unlock()
 	if !e.keep(ctx, func(ctx context.Context) error { return e.r.opts.Store.Ask(ctx, e.ref, stored) }) {
 		return false
 	}
 	e.uncertain = false
+	e.mu.Lock()
+	e.questions[q.ID] = q
+	e.mu.Unlock()
 	return true
 }
 
@@ -51,22 +51,20 @@ const answeredByUs = "resolved"
 // questionText returns what people read of a question.
 func questionText(q hermes.Question) string {
 	lines := []string{}
-	for _, line := range []string{q.Text, q.Detail} {
-		if line != "" && !slices.Contains(lines, line) {
-			lines = append(lines, line)
-		}
-	}
-	for i, item := range q.Items {
-		line := item.Text
-		if len(q.Items) > 1 {
-			line = fmt.Sprintf("%d. %s", i+1, item.Text)
-			if len(item.Choices) > 0 {
-				line += "（" + strings.Join(item.Choices, " / ") + "）"
+	if len(q.Items) < 2 {
+		for _, line := range []string{q.Text, q.Detail} {
+			if line != "" && !slices.Contains(lines, line) {
+				lines = append(lines, line)
 			}
 		}
-		if !slices.Contains(lines, line) {
-			lines = append(lines, line)
+		return workspace.StripMarkers(strings.Join(lines, "\n"))
+	}
+	for i, item := range q.Items {
+		line := fmt.Sprintf("%d. %s", i+1, item.Text)
+		if len(item.Choices) > 0 {
+			line += "（" + strings.Join(item.Choices, " / ") + "）"
 		}
+		lines = append(lines, line)
 	}
 	return workspace.StripMarkers(strings.Join(lines, "\n"))
 }

@@ -32,7 +32,7 @@ func TestDirect(t *testing.T) {
 		if p := r.prompt("A", 1); !strings.Contains(p, "rules of A") || !strings.HasSuffix(p, "more") || strings.Contains(p, "hi\n") {
 			t.Errorf("the prompt is\n%s", p)
 		}
-		for _, e := range r.events(ann) {
+		for _, e := range r.events() {
 			if strings.Contains(string(e.Data), "relay-run") || e.Type != workspace.EventAgent && strings.Contains(string(e.Data), "rules of A") {
 				t.Errorf("an event tells of the prompt: %s", e.Data)
 			}

@@ -1,11 +1,13 @@
 package runtime
 
 import (
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/newos4/relay/pkg/hermes"
+	"github.com/newos4/relay/pkg/hermes/defuse"
 	"github.com/newos4/relay/pkg/workspace"
 	"github.com/newos4/relay/pkg/workspace/store"
 )
@@ -89,9 +91,15 @@ func (d *draft) put(state toolState) {
 	d.tools = append(d.tools, text)
 }
 
-// stored returns the draft for the store.
+// stored returns the draft for the store, without what the prompt was made inert
+// with and agents copy from it: names would not be mentions, and the token of
+// silence would be a text.
 func (d *draft) stored() store.Draft {
-	return store.Draft{Text: string(d.text), Reasoning: string(d.reasoning), Tools: d.tools}
+	return store.Draft{Text: restored(d.text), Reasoning: restored(d.reasoning), Tools: d.tools}
+}
+
+func restored(text []byte) string {
+	return strings.ReplaceAll(defuse.Restore(string(text)), "[\u2060", "[")
 }
 
 const (

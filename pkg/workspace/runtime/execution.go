@@ -310,9 +310,9 @@ func (e *execution) fail(ctx context.Context, err error) {
 	e.finish(ctx, store.Ending{Status: workspace.TaskFailed, Draft: e.draft.stored(), Error: text})
 }
 
-// finish ends the task and reports whether it did.
-func (e *execution) finish(ctx context.Context, ending store.Ending) bool {
-	return e.keep(ctx, func(ctx context.Context) error {
+// finish ends the task.
+func (e *execution) finish(ctx context.Context, ending store.Ending) {
+	e.keep(ctx, func(ctx context.Context) error {
 		_, err := e.r.opts.Store.Finish(ctx, e.ref, ending)
 		return err
 	})

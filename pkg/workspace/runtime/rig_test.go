@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,10 +48,13 @@ type rig struct {
 	client  *gateway.Client
 	runtime *runtime.Runtime
 	// gone says that no node is there.
-	gone bool
+	gone atomic.Bool
 
 	agents map[string]workspace.Agent
 	sent   int
+	// runs are those of Ann's, by her events up to cursor.
+	runs   map[workspace.RunID]workspace.Run
+	cursor int64
 }
 
 // inBubble runs f with a runtime that has nothing to do yet.
@@ -72,7 +76,7 @@ func newRig(t *testing.T, dir string, options ...hermestest.Option) *rig {
 		profiles = append(profiles, hermestest.Profile{Name: strings.ToLower(letter)})
 	}
 	options = append([]hermestest.Option{hermestest.InMemory(), hermestest.WithProfiles(profiles...)}, options...)
-	r := &rig{T: t, dir: dir, fake: hermestest.New(t, options...), files: newMemory(), agents: make(map[string]workspace.Agent)}
+	r := &rig{T: t, dir: dir, fake: hermestest.New(t, options...), files: newMemory(), agents: make(map[string]workspace.Agent), runs: make(map[workspace.RunID]workspace.Run)}
 	var err error
 	r.store, err = store.Open(context.Background(), store.Options{Dir: dir, Readers: 1})
 	r.must(err)
@@ -112,7 +116,7 @@ func (r *rig) restart() {
 
 // Upstream returns the fake for every node that is there.
 func (r *rig) Upstream(_ context.Context, _ workspace.OwnerID, _ workspace.NodeID) (hermes.Upstream, error) {
-	if r.gone {
+	if r.gone.Load() {
 		return nil, runtime.ErrNoNode
 	}
 	return r.client, nil
@@ -287,22 +291,33 @@ func (r *rig) status(run workspace.Run) workspace.RunStatus {
 // run returns a run of Ann's by the newest of its events.
 func (r *rig) run(run workspace.Run) workspace.Run {
 	r.Helper()
-	for _, e := range slices.Backward(r.events(ann)) {
-		var known workspace.Run
-		if e.Type == workspace.EventRun && decode(e.Data, &known) && known.ID == run.ID {
-			return known
+	for {
+		page, err := r.store.Events(context.Background(), ann, r.cursor, workspace.EventPage)
+		r.must(err)
+		if len(page.Events) == 0 {
+			break
+		}
+		r.cursor = page.Cursor
+		for _, e := range page.Events {
+			var known workspace.Run
+			if e.Type == workspace.EventRun && decode(e.Data, &known) {
+				r.runs[known.ID] = known
+			}
 		}
 	}
-	r.Fatalf("run %s has no event", run.ID)
-	return run
+	known, ok := r.runs[run.ID]
+	if !ok {
+		r.Fatalf("run %s has no event", run.ID)
+	}
+	return known
 }
 
-// events returns all events of an owner.
-func (r *rig) events(owner workspace.OwnerID) []workspace.Event {
+// events returns all events of Ann's.
+func (r *rig) events() []workspace.Event {
 	r.Helper()
 	var events []workspace.Event
 	for after := int64(0); ; {
-		page, err := r.store.Events(context.Background(), owner, after, workspace.EventPage)
+		page, err := r.store.Events(context.Background(), ann, after, workspace.EventPage)
 		r.must(err)
 		if len(page.Events) == 0 {
 			return events
@@ -370,7 +385,7 @@ func (r *rig) prompt(letter string, n int) string {
 			continue
 		}
 		if n == 0 {
-			return p.Text
+			return strings.ReplaceAll(p.Text, "\u2060", "") // made inert
 		}
 		n--
 	}
@@ -423,6 +438,7 @@ func (r *rig) script(letter string, steps ...hermestest.Step) {
 type memory struct {
 	mu    sync.Mutex
 	bytes map[string][]byte
+	held  atomic.Bool
 }
 
 func newMemory() *memory { return &memory{bytes: make(map[string][]byte)} }
@@ -438,12 +454,26 @@ func (m *memory) Read(_ context.Context, owner workspace.OwnerID, path string) (
 	return data, nil
 }
 
+// hold makes the next Keep wait for the end of its context.
+func (m *memory) hold() { m.held.Store(true) }
+
 // Keep stores the bytes of a file.
-func (m *memory) Keep(_ context.Context, owner workspace.OwnerID, data []byte) (string, string, error) {
+func (m *memory) Keep(ctx context.Context, owner workspace.OwnerID, data []byte) (string, string, error) {
+	if m.held.Swap(false) {
+		<-ctx.Done()
+		return "", "", ctx.Err()
+	}
 	sum := sha256.Sum256(data)
 	digest := hex.EncodeToString(sum[:])
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.bytes[string(owner)+"/"+digest] = data
 	return digest, digest, nil
+}
+
+// forget loses all files.
+func (m *memory) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.bytes)
 }

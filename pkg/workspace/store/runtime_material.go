@@ -11,14 +11,18 @@ import (
 // will know the chat afterwards. Watermark is how far it knows it now.
 func (ch *change) material(watermark int64) (m workspace.Material, err error) {
 	m.Run, m.Conversation = ch.run.Run, ch.chat.Conversation
-	if m.Members, err = ch.agents(ch.chat.MemberIDs); err != nil {
-		return m, err
-	}
-	m.Agent = m.Members[ch.task.AgentID]
-	if m.Request, err = ch.message(ch.task.MessageID); err != nil {
-		return m, err
-	}
 	if m.Batch, err = ch.reviewed(); err != nil {
+		return m, err
+	}
+	agents := slices.Clone(ch.chat.MemberIDs)
+	for _, t := range m.Batch {
+		agents = append(agents, t.AgentID) // also of those who have left
+	}
+	if m.Agents, err = ch.agents(agents); err != nil {
+		return m, err
+	}
+	m.Agent = m.Agents[ch.task.AgentID]
+	if m.Request, err = ch.message(ch.task.MessageID); err != nil {
 		return m, err
 	}
 	if ch.chat.Kind == workspace.Direct {

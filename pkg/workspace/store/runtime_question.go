@@ -15,21 +15,21 @@ type Question struct {
 	Choices []string
 }
 
-// Ask stores a question of a task, which then waits. The same question again
-// changes nothing (sections 2.9 and 6.11).
+// Ask stores a question of a task, which then waits. The same question again makes
+// no second one. An uncertain task that asks is seen executing
+// (sections 2.9 and 6.11).
 func (s *Store) Ask(ctx context.Context, ref Ref, q Question) error {
 	return s.change(ctx, ref, "storing a question", func(ch *change) error {
 		if err := ch.expect(workspace.TaskRunning, workspace.TaskWaiting, workspace.TaskUncertain); err != nil {
 			return err
 		}
 		fresh, err := ch.addQuestion(q)
-		if err != nil || !fresh {
+		switch {
+		case err != nil:
 			return err
-		}
-		if ch.task.Status == workspace.TaskUncertain {
+		case ch.task.Status == workspace.TaskUncertain:
 			return ch.resume()
-		}
-		if ch.task.Status == workspace.TaskRunning {
+		case fresh && ch.task.Status == workspace.TaskRunning:
 			return ch.become(workspace.TaskWaiting)
 		}
 		return nil

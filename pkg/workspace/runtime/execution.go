@@ -338,10 +338,13 @@ func (e *execution) check(ctx context.Context) {
 	e.follow(ctx)
 }
 
-// errOver and errStale end a check without a look upstream.
+// What ends a check without a look at the turn.
 var (
 	errOver  = errors.New("the task is not uncertain any more")
 	errStale = errors.New("the session belongs to another task")
+	// errNever says that the session has never been prompted, so that the upstream
+	// does not know it.
+	errNever = errors.New("the session was never prompted")
 )
 
 // reopen resumes the session that has the task's turn.
@@ -371,6 +374,9 @@ func (e *execution) reopen(ctx context.Context) error {
 		return err
 	}
 	session, err := e.upstream.Open(ctx, hermes.OpenRequest{Profile: b.Profile, StoredID: b.StoredID, Turn: marker})
+	if hermes.KindOf(err) == hermes.KindNotFound && b.ContextSeq == 0 {
+		return errNever
+	}
 	if err != nil {
 		return err
 	}
@@ -387,6 +393,8 @@ func (e *execution) unreached(ctx context.Context, err error) {
 	gone := hermes.KindOf(err) == hermes.KindNotFound || errors.Is(err, ErrNoNode)
 	switch {
 	case errors.Is(err, errOver), over(err), ctx.Err() != nil:
+	case errors.Is(err, errNever):
+		e.notAccepted(ctx)
 	case e.task.CancelRequested && (gone || e.forced()):
 		e.endLocally(ctx)
 	case errors.Is(err, errStale):

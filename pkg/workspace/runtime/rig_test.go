@@ -77,9 +77,7 @@ func newRig(t *testing.T, dir string, options ...hermestest.Option) *rig {
 	}
 	options = append([]hermestest.Option{hermestest.InMemory(), hermestest.WithProfiles(profiles...)}, options...)
 	r := &rig{T: t, dir: dir, fake: hermestest.New(t, options...), files: newMemory(), agents: make(map[string]workspace.Agent), runs: make(map[workspace.RunID]workspace.Run)}
-	var err error
-	r.store, err = store.Open(context.Background(), store.Options{Dir: dir, Readers: 1})
-	r.must(err)
+	r.openStore(nil)
 	t.Cleanup(func() {
 		if err := r.store.Close(); err != nil {
 			t.Error(err)

@@ -75,7 +75,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 20s)
 
 .PHONY: soak
 soak: ## Run the slow proofs in their long form
-	RELAY_SOAK=20 CGO_ENABLED=1 $(GO) test -race -timeout 60m -count 1 -run 'Crash|Killed|ManyProcesses|Racing' ./...
+	RELAY_SOAK=20 CGO_ENABLED=1 $(GO) test -race -timeout 60m -count 1 -run 'Crash|Killed|ManyProcesses|Racing|Simulation' ./...
 	$(GO) run ./scripts/faults $(FAULTFLAGS)
 	scripts/fuzz $(or $(FUZZTIME),5m)
 

@@ -94,7 +94,7 @@ func atEachWrite(t *testing.T, play func(r *rig) (workspace.ConversationID, work
 	t.Helper()
 	for writes := 0; ; writes++ {
 		blown := false
-		dir := filepath.Join(t.TempDir(), "workspace")
+		dir := filepath.Join(memoryDir(t), "workspace")
 		t.Run(fmt.Sprintf("killed after %d writes", writes), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, dir)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -60,13 +61,26 @@ type rig struct {
 // inBubble runs f with a runtime that has nothing to do yet.
 func inBubble(t *testing.T, f func(r *rig), options ...hermestest.Option) {
 	t.Helper()
-	dir := t.TempDir() // outside of the bubble, whose clock it must not have
+	dir := memoryDir(t) // outside of the bubble, whose clock it must not have
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, filepath.Join(dir, "workspace"), options...)
 		f(r)
 		r.stop()
 		r.must(r.store.Check(context.Background()))
 	})
+}
+
+// memoryDir returns a directory of the test that is kept in memory, where there is
+// such a place: what a store is made to outlive is no matter of these tests, and
+// waiting for a disk is most of their time.
+func memoryDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "relay-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }
 
 func newRig(t *testing.T, dir string, options ...hermestest.Option) *rig {

@@ -94,6 +94,17 @@ func (r *Runtime) Start(ctx context.Context) error {
 	if err := r.opts.Store.Recover(ctx); err != nil {
 		return fmt.Errorf("settling what an earlier process left: %w", err)
 	}
+	open, err := r.opts.Store.OpenTasks(ctx)
+	if err != nil {
+		return fmt.Errorf("reading what an earlier process left: %w", err)
+	}
+	r.mu.Lock()
+	for _, task := range open {
+		if task.CancelRequested {
+			r.pause(task.ID).stops = 1 // the earlier process was asked
+		}
+	}
+	r.mu.Unlock()
 	r.group.Go(r.loop)
 	return nil
 }

@@ -77,7 +77,7 @@ func (r *Runtime) loop() {
 		}
 		if err != nil {
 			r.log.Error("tasks could not be scheduled", "error", err)
-			wait = backOff(failures)
+			wait = min(wait, backOff(failures))
 			failures++
 		} else {
 			failures = 0
@@ -101,21 +101,29 @@ func (r *Runtime) pass(ctx context.Context) (time.Duration, error) {
 	executing := r.executing() // before reading, so that what began since counts as begun
 	open, err := r.opts.Store.OpenTasks(ctx)
 	if err != nil {
-		return 0, err
+		return forever, err
 	}
+	repaired := r.repairAll(ctx, open, executing)
+	r.remember(open)
+	for _, task := range workspace.Schedule(open, r.occupancy(executing)) {
+		r.begin(task)
+	}
+	return r.nextPass(open), repaired
+}
+
+// repairAll settles what nobody is at work on. A task that cannot be settled is
+// tried again and holds up nobody else.
+func (r *Runtime) repairAll(ctx context.Context, open []workspace.OpenTask, executing map[workspace.TaskID]bool) error {
+	var errs []error
 	for _, task := range open {
 		if executing[task.ID] || r.isExecuting(task.ID) {
 			continue
 		}
 		if err := r.repair(ctx, task.Task); err != nil && !over(err) {
-			return 0, err
+			errs = append(errs, err)
 		}
 	}
-	r.remember(open)
-	for _, task := range workspace.Schedule(open, r.occupancy(executing)) {
-		r.begin(task)
-	}
-	return r.nextPass(open), nil
+	return errors.Join(errs...)
 }
 
 func (r *Runtime) executing() map[workspace.TaskID]bool {
@@ -139,13 +147,18 @@ func (r *Runtime) isExecuting(id workspace.TaskID) bool {
 func (r *Runtime) repair(ctx context.Context, task workspace.Task) error {
 	switch {
 	case task.Status.Terminal():
-		r.Wake()
-		return r.opts.Store.PlanRun(ctx, task.Owner, task.RunID)
+		if err := r.opts.Store.PlanRun(ctx, task.Owner, task.RunID); err != nil {
+			return err
+		}
 	case task.Status == workspace.TaskRunning, task.Status == workspace.TaskWaiting:
-		r.Wake()
 		r.log.Warn("a task was left in the midst of its execution", "task", task.ID, "status", task.Status)
-		return r.opts.Store.Abandon(ctx, store.RefOf(task), textAbandoned)
+		if err := r.opts.Store.Abandon(ctx, store.RefOf(task), textAbandoned); err != nil {
+			return err
+		}
+	default:
+		return nil
 	}
+	r.Wake() // to look at what follows
 	return nil
 }
 
@@ -167,9 +180,6 @@ func (r *Runtime) remember(open []workspace.OpenTask) {
 			p := r.pause(task.ID)
 			if p.since.IsZero() {
 				p.since = r.now()
-			}
-			if task.CancelRequested {
-				p.stops = max(p.stops, 1) // also when an earlier process was asked
 			}
 		}
 	}

@@ -110,6 +110,8 @@ const (
 	saveInterval = 100 * time.Millisecond
 	saveGrowth   = 250 * time.Millisecond
 	saveUnit     = 64 << 10
+	// saveBurst is how long the first write waits for what comes with its event.
+	saveBurst = time.Millisecond
 )
 
 // pause returns how long after the last write the next one is due.

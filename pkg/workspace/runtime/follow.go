@@ -83,7 +83,7 @@ func (e *execution) schedule(save *time.Timer) {
 		return
 	}
 	e.draft.scheduled = true
-	save.Reset(max(0, e.draft.pause()-e.r.now().Sub(e.draft.saved)))
+	save.Reset(max(saveBurst, e.draft.pause()-e.r.now().Sub(e.draft.saved)))
 }
 
 // save writes how far the reply has come. A write that fails is made up for by

@@ -106,7 +106,11 @@ func (p *pool) open(ctx context.Context) (*conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening a connection: %w", err)
 	}
-	if err := assertSettings(ctx, raw, p.access); err != nil {
+	err = assertSettings(ctx, raw, p.access)
+	if err == nil && p.access == readWrite {
+		err = shortenWaits(ctx, raw)
+	}
+	if err != nil {
 		return nil, errors.Join(err, raw.Close())
 	}
 	return &conn{raw: raw, statements: make(map[string]prepared)}, nil

@@ -10,11 +10,13 @@ import (
 )
 
 const (
-	// busyTimeout bounds how long a write waits for one of another process.
+	// busyTimeout bounds how long anything waits for another process.
 	busyTimeout = 10 * time.Second
-	// busyStep is how long SQLite itself waits for it at a time. Its waits grow to
-	// a tenth of a second, within which a process that writes all the time begins
+	// busyStep is how long SQLite itself waits at a time once the writer is open and
+	// begins its transactions by asking again and again. SQLite's waits grow to a
+	// tenth of a second, within which a process that writes all the time begins
 	// anew each time; shorter ones find the moment between two of its writes.
+	// Opening and migrating ask once, and so wait for all of busyTimeout.
 	busyStep = 20 * time.Millisecond
 	// walLimit is how much of the log stays on disk after a checkpoint, in bytes.
 	walLimit = 64 << 20
@@ -36,12 +38,12 @@ const (
 type setting struct{ name, value, shown string }
 
 func settings(a access) []setting {
-	queryOnly, patience := "0", busyStep
+	queryOnly := "0"
 	if a == readOnly {
-		queryOnly, patience = "1", busyTimeout
+		queryOnly = "1"
 	}
 	return []setting{
-		{"busy_timeout", strconv.FormatInt(patience.Milliseconds(), 10), ""},
+		{"busy_timeout", milliseconds(busyTimeout), ""},
 		{"journal_mode", "WAL", "wal"},
 		{"synchronous", "FULL", "2"}, // the log is synced with every commit
 		{"foreign_keys", "1", ""},
@@ -51,6 +53,8 @@ func settings(a access) []setting {
 		{"query_only", queryOnly, ""},
 	}
 }
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // dataSource returns the name by which the driver opens the file at path.
 func dataSource(path string, a access) string {
@@ -81,6 +85,15 @@ func assertSettings(ctx context.Context, c *sql.Conn, a access) error {
 		if got != want {
 			return fmt.Errorf("the database has %s = %s, not %s", s.name, got, want)
 		}
+	}
+	return nil
+}
+
+// shortenWaits lets SQLite wait for no more than busyStep at a time, for a
+// connection whose transactions begin with begun.
+func shortenWaits(ctx context.Context, c *sql.Conn) error {
+	if _, err := c.ExecContext(ctx, "PRAGMA busy_timeout = "+milliseconds(busyStep)); err != nil {
+		return fmt.Errorf("shortening the waits: %w", err)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -243,7 +244,7 @@ func TestOpen_EveryConnectionHasItsSettings(t *testing.T) {
 	s := mustOpen(t)
 	want := map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "trusted_schema": "0"}
 	for kind, p := range map[string]*pool{"writer": s.writer, "reader": s.readers} {
-		want["busy_timeout"] = map[string]string{"writer": "20", "reader": "10000"}[kind]
+		want["busy_timeout"] = map[string]string{"writer": milliseconds(busyStep), "reader": milliseconds(busyTimeout)}[kind]
 		var taken []*conn
 		for range cap(p.slots) {
 			c, err := p.take(t.Context())
@@ -392,5 +393,24 @@ func TestWrite_WaitsForAnotherProcess(t *testing.T) {
 	waiting.Wait()
 	if err != nil {
 		t.Errorf("after the other: %v", err)
+	}
+}
+
+// Ensures that what asks once for a lock, as opening and migrating do, waits for
+// another process as long as everything else: a connection has the long wait until
+// the writer takes it.
+func TestOpen_WaitsForAnotherProcess(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t)
+	for _, a := range []access{readWrite, readOnly} {
+		db, err := sql.Open("sqlite", dataSource(filepath.Join(s.opts.Dir, FileName), a))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = db.Close() }()
+		var got string
+		if err := db.QueryRowContext(t.Context(), "PRAGMA busy_timeout").Scan(&got); err != nil || got != milliseconds(busyTimeout) {
+			t.Errorf("a new connection waits for %s ms, %v", got, err)
+		}
 	}
 }

@@ -8,12 +8,12 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/newos4/relay/pkg/jsonbody"
 )
 
 // Reasons why a field is refused, as users see them.
 const (
-	reasonRequired = "必填"
-	reasonNull     = "不能为 null"
 	reasonEmpty    = "不能为空"
 	reasonText     = "不是有效的文本"
 	reasonAt       = "不能包含 @"
@@ -47,7 +47,7 @@ func (f faults) err() error {
 // value returns what was given in o. A null is a fault.
 func value[T any](f *faults, field string, o Optional[T]) (T, bool) {
 	if o.IsNull() {
-		f.add(field, reasonNull)
+		f.add(field, jsonbody.Null)
 	}
 	return o.Get()
 }
@@ -55,7 +55,7 @@ func value[T any](f *faults, field string, o Optional[T]) (T, bool) {
 // required is value for a field that must not be absent.
 func required[T any](f *faults, field string, o Optional[T]) (T, bool) {
 	if !o.Present() {
-		f.add(field, reasonRequired)
+		f.add(field, jsonbody.Missing)
 	}
 	return value(f, field, o)
 }

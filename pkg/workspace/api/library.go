@@ -222,9 +222,9 @@ func (a *API) messageFiles(r *request) error {
 
 // ids returns the ids as the client wrote them.
 func (q fileQuery) ids() ([]string, error) {
-	values, ok := q.MessageIDs.Get()
-	if !ok {
-		return nil, workspace.Invalid(workspace.FieldError{Field: "messageIds", Reason: "必填"})
+	values, err := required("messageIds", q.MessageIDs)
+	if err != nil {
+		return nil, err
 	}
 	if len(values) > workspace.MaxFileQuery {
 		return nil, workspace.Invalid(workspace.FieldError{Field: "messageIds", Reason: "不能超过 500 项"})

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/newos4/relay/pkg/account"
+	"github.com/newos4/relay/pkg/jsonbody"
 	"github.com/newos4/relay/pkg/workspace"
 )
 
@@ -98,9 +99,9 @@ func (in probeRequest) check() (string, error) {
 		text := member.value.Or("")
 		switch {
 		case member.value.IsNull():
-			add(member.field, "不能为 null")
+			add(member.field, jsonbody.Null)
 		case member.required && text == "":
-			add(member.field, "必填")
+			add(member.field, jsonbody.Missing)
 		case utf8.RuneCountInString(text) > member.limit:
 			add(member.field, fmt.Sprintf("不能超过 %d 个字符", member.limit))
 		}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/newos4/relay/pkg/account"
+	"github.com/newos4/relay/pkg/jsonbody"
 	"github.com/newos4/relay/pkg/workspace"
 )
 
@@ -74,9 +75,9 @@ func (a *API) selectVoice(r *request) error {
 func required[T any](field string, o workspace.Optional[T]) (T, error) {
 	v, ok := o.Get()
 	if !ok {
-		reason := "必填"
+		reason := jsonbody.Missing
 		if o.IsNull() {
-			reason = "不能为 null"
+			reason = jsonbody.Null
 		}
 		return v, workspace.Invalid(workspace.FieldError{Field: field, Reason: reason})
 	}
